@@ -1,0 +1,44 @@
+#include "hash.h"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <stdlib.h>
+
+void sha256(struct sv s, unsigned char out[SHA256_LEN])
+{
+    unsigned int n = SHA256_LEN;
+    if (EVP_Digest(s.p ? s.p : "", s.n, out, &n, EVP_sha256(), NULL) != 1)
+        abort();
+}
+
+void hex_encode(const unsigned char *p, size_t n, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = digits[p[i] >> 4];
+        out[2 * i + 1] = digits[p[i] & 15];
+    }
+    out[2 * n] = '\0';
+}
+
+void rand_bytes(void *p, size_t n)
+{
+    if (RAND_bytes(p, (int)n) != 1)
+        abort();
+}
+
+uint64_t rand_below(uint64_t n)
+{
+    uint64_t v, limit = UINT64_MAX - UINT64_MAX % n;
+    do
+        rand_bytes(&v, sizeof(v));
+    while (v >= limit);
+    return v % n;
+}
+
+void rand_id(char out[33])
+{
+    unsigned char raw[16];
+    rand_bytes(raw, sizeof(raw));
+    hex_encode(raw, sizeof(raw), out);
+}

@@ -1,0 +1,17 @@
+/* SHA-256 and randomness, the only users of libcrypto. */
+#ifndef PAWL_BASE_HASH_H
+#define PAWL_BASE_HASH_H
+
+#include "str.h"
+#include <stdint.h>
+
+enum { SHA256_LEN = 32 };
+void sha256(struct sv s, unsigned char out[SHA256_LEN]);
+void hex_encode(const unsigned char *p, size_t n, char *out); /* 2n characters and NUL */
+
+void rand_bytes(void *p, size_t n); /* unpredictable; aborts without entropy */
+uint64_t rand_below(uint64_t n);    /* uniform in [0, n), n > 0 */
+/* 128 random bits in hex: 32 characters and NUL. */
+void rand_id(char out[33]);
+
+#endif

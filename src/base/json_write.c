@@ -1,0 +1,151 @@
+#include "json.h"
+
+#include "text.h"
+#include <math.h>
+
+static void before_value(struct jw *w)
+{
+    uint64_t bit = (uint64_t)1 << (w->depth & 63);
+    if (!w->after_name && w->depth && (w->has_items & bit))
+        str_addc(w->out, ',');
+    w->has_items |= bit;
+    w->after_name = false;
+}
+
+static void open_level(struct jw *w, char c)
+{
+    before_value(w);
+    str_addc(w->out, c);
+    w->depth++;
+    w->has_items &= ~((uint64_t)1 << (w->depth & 63));
+}
+
+void jw_object(struct jw *w)
+{
+    open_level(w, '{');
+}
+
+void jw_array(struct jw *w)
+{
+    open_level(w, '[');
+}
+
+void jw_end_object(struct jw *w)
+{
+    w->depth--;
+    str_addc(w->out, '}');
+}
+
+void jw_end_array(struct jw *w)
+{
+    w->depth--;
+    str_addc(w->out, ']');
+}
+
+static void add_quoted(struct str *out, struct sv s)
+{
+    static const char hex[] = "0123456789abcdef";
+    str_addc(out, '"');
+    size_t from = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+            continue;
+        str_add(out, sv_make(s.p + from, i - from));
+        from = i + 1;
+        if (c == '"' || c == '\\') {
+            char pair[2] = {'\\', (char)c};
+            str_add(out, sv_make(pair, 2));
+        } else if (c == '\n') {
+            str_adds(out, "\\n");
+        } else if (c == '\t') {
+            str_adds(out, "\\t");
+        } else {
+            char u[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            str_add(out, sv_make(u, 6));
+        }
+    }
+    str_add(out, sv_make(s.p + from, s.n - from));
+    str_addc(out, '"');
+}
+
+void jw_string(struct jw *w, struct sv s)
+{
+    before_value(w);
+    if (text_bad_utf8(s) == s.n) {
+        add_quoted(w->out, s);
+        return;
+    }
+    struct str clean = STR_INIT(s.n * 3 + 1);
+    text_to_utf8(&clean, s);
+    add_quoted(w->out, str_sv(&clean));
+    str_done(&clean);
+}
+
+void jw_name(struct jw *w, const char *name)
+{
+    before_value(w);
+    add_quoted(w->out, sv_of(name));
+    str_addc(w->out, ':');
+    w->after_name = true;
+}
+
+void jw_int(struct jw *w, int64_t v)
+{
+    before_value(w);
+    str_addi(w->out, v);
+}
+
+void jw_double(struct jw *w, double v, int decimals)
+{
+    before_value(w);
+    if (isfinite(v))
+        str_addf(w->out, "%.*f", decimals, v);
+    else
+        str_adds(w->out, "null");
+}
+
+void jw_bool(struct jw *w, bool v)
+{
+    before_value(w);
+    str_adds(w->out, v ? "true" : "false");
+}
+
+void jw_null(struct jw *w)
+{
+    before_value(w);
+    str_adds(w->out, "null");
+}
+
+void jw_raw(struct jw *w, struct sv json)
+{
+    before_value(w);
+    str_add(w->out, json);
+}
+
+void jw_kstring(struct jw *w, const char *name, struct sv s)
+{
+    jw_name(w, name);
+    jw_string(w, s);
+}
+
+void jw_kint(struct jw *w, const char *name, int64_t v)
+{
+    jw_name(w, name);
+    jw_int(w, v);
+}
+
+void jw_kbool(struct jw *w, const char *name, bool v)
+{
+    jw_name(w, name);
+    jw_bool(w, v);
+}
+
+void jw_kstring_or_null(struct jw *w, const char *name, struct sv s)
+{
+    jw_name(w, name);
+    if (s.p)
+        jw_string(w, s);
+    else
+        jw_null(w);
+}

@@ -1,0 +1,114 @@
+#include "text.h"
+
+/* Length of the valid UTF-8 character at s[i], 0 if there is none. */
+static size_t utf8_length(struct sv s, size_t i)
+{
+    unsigned char c = (unsigned char)s.p[i];
+    if (c < 0x80)
+        return 1;
+    size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+    if (c < 0xc2 || c > 0xf4 || i + n > s.n)
+        return 0;
+    unsigned char d = (unsigned char)s.p[i + 1];
+    if ((c == 0xe0 && d < 0xa0) || (c == 0xed && d > 0x9f) || (c == 0xf0 && d < 0x90) ||
+        (c == 0xf4 && d > 0x8f))
+        return 0; /* overlong, surrogate, beyond U+10FFFF */
+    for (size_t k = 1; k < n; k++)
+        if (((unsigned char)s.p[i + k] & 0xc0) != 0x80)
+            return 0;
+    return n;
+}
+
+size_t text_bad_utf8(struct sv s)
+{
+    size_t i = 0;
+    while (i < s.n) {
+        size_t n = s.p[i] ? utf8_length(s, i) : 0;
+        if (!n)
+            return i;
+        i += n;
+    }
+    return i;
+}
+
+static unsigned decode(struct sv s, size_t i, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s.p + i;
+    if (n == 2)
+        return (unsigned)(p[0] & 0x1f) << 6 | (p[1] & 0x3f);
+    if (n == 3)
+        return (unsigned)(p[0] & 0x0f) << 12 | (unsigned)(p[1] & 0x3f) << 6 | (p[2] & 0x3f);
+    return (unsigned)(p[0] & 0x07) << 18 | (unsigned)(p[1] & 0x3f) << 12 |
+           (unsigned)(p[2] & 0x3f) << 6 | (p[3] & 0x3f);
+}
+
+/* C1 controls, bidi marks and overrides, line separators, the byte order mark. */
+static bool is_unsafe(unsigned u)
+{
+    return (u >= 0x80 && u < 0xa0) || u == 0x061c || (u >= 0x200b && u <= 0x200f) ||
+           (u >= 0x2028 && u <= 0x202e) || (u >= 0x2060 && u <= 0x206f) || u == 0xfeff ||
+           (u >= 0xfff9 && u <= 0xfffb) || (u >= 0xe0000 && u <= 0xe007f);
+}
+
+static void add_control(struct str *out, unsigned char c, bool lines)
+{
+    if (c == '\n' || c == '\t') {
+        if (lines)
+            str_addc(out, (char)c);
+        else
+            str_adds(out, c == '\n' ? "\\n" : "\\t");
+    } else if (c == '\r') {
+        str_adds(out, "\\r");
+    } else {
+        str_addf(out, "\\x%02x", c);
+    }
+}
+
+/* Append the character at s[i] made harmless; returns how many bytes of s it took. */
+static size_t add_safe(struct str *out, struct sv s, size_t i, bool lines)
+{
+    unsigned char c = (unsigned char)s.p[i];
+    if (c < 0x20 || c == 0x7f) {
+        add_control(out, c, lines);
+        return 1;
+    }
+    size_t n = utf8_length(s, i);
+    if (!n) {
+        str_addf(out, "\\x%02x", c);
+        return 1;
+    }
+    if (n > 1 && is_unsafe(decode(s, i, n)))
+        str_addf(out, "\\u{%x}", decode(s, i, n));
+    else
+        str_add(out, sv_make(s.p + i, n));
+    return n;
+}
+
+void text_safe(struct str *out, struct sv s, size_t max)
+{
+    size_t i = 0;
+    while (i < s.n && (!max || i < max))
+        i += add_safe(out, s, i, false);
+    if (i < s.n)
+        str_adds(out, "…");
+}
+
+void text_safe_lines(struct str *out, struct sv s)
+{
+    for (size_t i = 0; i < s.n;)
+        i += add_safe(out, s, i, true);
+}
+
+void text_to_utf8(struct str *out, struct sv s)
+{
+    for (size_t i = 0; i < s.n;) {
+        size_t n = utf8_length(s, i);
+        if (!s.p[i])
+            str_adds(out, "\xe2\x90\x80");
+        else if (!n)
+            str_adds(out, "\xef\xbf\xbd");
+        else
+            str_add(out, sv_make(s.p + i, n));
+        i += n ? n : 1;
+    }
+}

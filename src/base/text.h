@@ -1,0 +1,18 @@
+/* Text from outside: validation and escaping. I14: nothing from a job reaches a terminal or a log
+ * line except through text_safe() or the JSON writer. */
+#ifndef PAWL_BASE_TEXT_H
+#define PAWL_BASE_TEXT_H
+
+#include "str.h"
+
+/* Offset of the first byte that is not valid UTF-8 (or is NUL); s.n when all is well. */
+size_t text_bad_utf8(struct sv s);
+/* Append s made harmless for one line of a terminal: control, bidi and invalid bytes become
+ * \n \t \xHH \u{HHHH}. At most `max` input bytes are shown, then "…"; 0 = no maximum. */
+void text_safe(struct str *out, struct sv s, size_t max);
+/* The same for a whole log: line feeds and tabs pass. */
+void text_safe_lines(struct str *out, struct sv s);
+/* Replace invalid UTF-8 by U+FFFD and NUL by U+2400: for bytes that must be stored as text. */
+void text_to_utf8(struct str *out, struct sv s);
+
+#endif

@@ -1,0 +1,91 @@
+/* Configuration: YAML file, then environment, then flags, in rising precedence, from one table
+ * (config.def). Parsed once into a struct that nobody changes afterwards. Unknown key, bad type,
+ * out of bounds: CONFIG with file, line, key, allowed range and the nearest known name. */
+#ifndef PAWL_CONFIG_CONFIG_H
+#define PAWL_CONFIG_CONFIG_H
+
+#include "clock.h"
+#include "err.h"
+#include "str.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum config_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENV, ORIGIN_FLAG };
+
+struct string_list {
+    char **v;
+    size_t n;
+};
+struct int_list {
+    int *v;
+    size_t n;
+};
+struct pool_conf {
+    char *kind; /* "*" serves kinds without a pool */
+    int slots;
+};
+/* One entry of kinds: */
+struct kind_conf {
+    char *name;
+    char *handler;              /* "exec" unless given */
+    struct string_list command; /* exec: argv; required for it */
+    char *cwd;                  /* NULL: the worker's */
+    struct string_list env;     /* "K=V" */
+    struct dur timeout;         /* us 0: not given; DUR_NONE: none */
+    struct dur idle_timeout;    /* us 0: none */
+    int max_attempts;           /* 0: retry.max_attempts */
+    struct int_list transient_exit; /* default 75 */
+    struct int_list fatal_exit;
+    struct string_list transient_log; /* substrings of the log's tail */
+};
+
+struct config {
+#define STRING(field, ...)   char *field;
+#define DURATION(field, ...) struct dur field;
+#define INTEGER(field, ...)  int64_t field;
+#define BOOLEAN(field, ...)  bool field;
+#define CHOICE(field, ...)   char *field;
+#define BYTES(field, ...)    int64_t field;
+#include "config.def"
+#undef STRING
+#undef DURATION
+#undef INTEGER
+#undef BOOLEAN
+#undef CHOICE
+#undef BYTES
+    struct pool_conf *pools; /* worker.pools */
+    size_t n_pools;
+    struct kind_conf *kinds;
+    size_t n_kinds;
+    struct string_list pass_env; /* exec.pass_env: names a job inherits from the worker besides the
+                                    built-in list */
+    char *file; /* the file read, or NULL */
+    struct config_origins *origins;
+};
+
+/* Builds a configuration. `file`: explicit path (NOTFOUND if absent) or NULL for PAWL_CONFIG, then
+ * ./pawl.yaml if it exists. `environ_`: the environment to read. `flags`: "key=value" pairs set by
+ * the command line, strongest. */
+PAWL_MUST_USE int config_load(const char *file, char *const *environ_, const char *const *flags,
+                              size_t n_flags, struct config **out, struct pawl_err *err);
+void config_free(struct config *c);
+static inline void config_freep(struct config **c)
+{
+    config_free(*c);
+}
+#define AUTO_CONFIG __attribute__((cleanup(config_freep)))
+
+/* The kind's entry or NULL. */
+const struct kind_conf *config_kind(const struct config *c, struct sv name);
+
+/* Every value with its key, text and origin ("default", "pawl.yaml:12", "PAWL_STORE", "--slots"),
+ * secrets masked: what `config show` prints. */
+struct config_value {
+    const char *key, *value, *origin, *doc;
+};
+void config_each(const struct config *c, void (*each)(void *arg, const struct config_value *v),
+                 void *arg);
+/* docs/config.md, made from the table. */
+void config_document(struct str *out);
+
+#endif

@@ -1,0 +1,360 @@
+/* THE store interface: a durable queue at the level of the domain, never of SQL. Two stores exist
+ * (SQLite, PostgreSQL); both pass the same conformance suite and mean the same.
+ *
+ * Each operation says: does / atomic with / outcomes / errors. Expected outcomes are values in
+ * out-parameters; an error (negative return, err set) is what the caller cannot decide. After an
+ * error nothing of the operation has happened, except UNCERTAIN (the outcome of a commit is
+ * unknown: read back) and BROKEN (an earlier commit failed; only store_close is left). Any
+ * operation may return LOCKED (beyond store_timeout), FULL, UNREACHABLE, CORRUPT, BROKEN.
+ *
+ * A store handle belongs to one thread at a time. Several handles on one store, in one process or
+ * many, are a supported use. Times are the store's clock (I13). */
+#ifndef PAWL_CORE_STORE_H
+#define PAWL_CORE_STORE_H
+
+#include "job.h"
+#include "mem.h"
+#include "metrics.h"
+
+struct store;
+struct str;
+
+/* ---- opening ------------------------------------------------------------------------------- */
+
+enum store_mode {
+    STORE_READ,   /* look only: NOTFOUND if there is no store, SCHEMA if it is older or newer */
+    STORE_WRITE,  /* as READ, but may write */
+    STORE_CREATE, /* set up an empty store first, safely when several start at once */
+    STORE_MIGRATE /* as CREATE, and an older schema is accepted: for store_migrate() only */
+};
+enum durability { DURABILITY_FULL, DURABILITY_RELAXED };
+
+struct store_options {
+    enum store_mode mode;
+    struct dur timeout; /* how long to wait for a lock: LOCKED beyond it */
+    enum durability durability;
+    struct dur keep_keys; /* how long a key outlives its pruned job */
+};
+
+/* ---- adding -------------------------------------------------------------------------------- */
+
+enum on_duplicate { DUPLICATE_SKIP, DUPLICATE_REQUEUE, DUPLICATE_FAIL };
+enum add_outcome {
+    ADD_CREATED,
+    ADD_EXISTS,   /* same (queue, key): skipped, id is the existing job's */
+    ADD_REQUEUED, /* was terminal: queued again with the new payload, fresh budgets, fence kept */
+    ADD_REPLACED, /* was queued or waiting: payload, priority and times are the new ones */
+    ADD_RUNNING,  /* requeue asked, but it is running: unchanged */
+    ADD_CONFLICT, /* DUPLICATE_FAIL and it exists: unchanged */
+};
+struct add_result {
+    job_id id;
+    enum add_outcome outcome;
+    enum job_state state; /* of the existing job, before */
+};
+
+/* ---- sessions and leases ------------------------------------------------------------------- */
+
+struct session_spec {
+    const char *name;  /* "host:pid" */
+    const char *host;
+    int pid;
+    int slots;
+    const char *pools; /* JSON object kind -> slots */
+    const char *filter; /* JSON {"queues":[…],"kinds":[…]} */
+    struct dur lease;
+};
+struct session {
+    session_id id;
+    char uid[33]; /* random per start */
+    int lock_fd;  /* SQLite: kernel lock on the session's file, to be inherited by supervisors and
+                     by nobody else; owned by the store until session_end. -1 elsewhere */
+};
+
+/* What an operator asked of a worker; the latest wins. */
+enum worker_command { COMMAND_NONE, COMMAND_PAUSE, COMMAND_RESUME, COMMAND_DRAIN, COMMAND_STOP };
+const char *worker_command_name(enum worker_command c);
+
+struct progress {
+    job_id id;
+    fence_no fence;
+    struct sv json;
+};
+struct renew_request {
+    struct session *session;
+    struct dur lease;
+    const int64_t *metrics; /* N_METRICS values, or NULL */
+    const struct progress *progress; /* fenced: stale ones are ignored */
+    size_t n_progress;
+    int running; /* jobs in hand, for display */
+};
+struct renew_result {
+    bool stale; /* the session had expired: drop everything, start a new one */
+    enum worker_command command;
+    const job_id *cancels; /* running jobs of this session that should end, in the arena */
+    size_t n_cancels;
+};
+
+/* ---- claiming ------------------------------------------------------------------------------ */
+
+struct claim_pool {
+    const struct sv *kinds; /* every kind the pool may take; a kind is in one pool at most */
+    size_t n_kinds;
+    int want; /* at most this many */
+};
+struct claim_request {
+    const struct session *session;
+    const struct claim_pool *pools;
+    size_t n_pools;
+    const struct sv *queues; /* only these; n 0: every queue */
+    size_t n_queues;
+    job_id only; /* v != 0: just this job, by the normal rules */
+};
+struct claim_result {
+    struct lease *leases; /* by (priority desc, id), in the arena */
+    size_t n;
+    bool session_stale;   /* nothing claimed: the own session has expired */
+    struct dur next_due;  /* until the next waiting job in any queue is due; us < 0: none */
+};
+
+enum settle_outcome { SETTLE_OK, SETTLE_STALE };
+
+/* ---- sweeping ------------------------------------------------------------------------------ */
+
+struct sweep_request {
+    const struct session *self; /* never swept; NULL outside a worker */
+    int max_sessions, max_jobs; /* bounds of one call */
+    int max_lost;               /* poison after this many lost leases */
+    struct dur lost_delay;      /* pause before a lost job may run again; 0: at once */
+};
+struct sweep_result {
+    int sessions; /* dead ones swept */
+    int requeued, poisoned, cancelled;
+    bool more; /* a bound was reached: call again */
+};
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+/* Which jobs. Everything given must hold; nothing given selects all. */
+struct selection {
+    const job_id *ids; /* n_ids != 0: only these */
+    size_t n_ids;
+    struct sv queue, kind, host, key; /* p NULL: any */
+    unsigned states;    /* bit per enum job_state; 0: any */
+    struct sv error;    /* substring of the last error; p NULL: any */
+    struct wall since;  /* created at or after; us 0: any */
+    int64_t limit;      /* 0: no limit */
+    job_id after;       /* only ids above: the cursor */
+};
+
+struct attempt_view {
+    int attempt;
+    fence_no fence;
+    struct sv worker;
+    struct wall started_at, finished_at;
+    enum outcome outcome;
+    enum fail_class cls;
+    struct sv error; /* p NULL: none */
+    int exit_code;   /* -1: none */
+    int64_t log_bytes;
+};
+struct job_view {
+    job_id id;
+    struct sv queue, kind, key, host, lock, payload, result, progress; /* p NULL: none */
+    int priority, attempt, max_attempts, transient, lost;
+    enum job_state state;
+    fence_no fence;
+    struct sv worker; /* while running */
+    struct wall claimed_at, lease_until, available_at, created_at, finished_at; /* us 0: none */
+    enum wait_reason wait_reason;
+    bool cancel_asked;
+    struct dur timeout;
+    enum fail_class cls; /* of the last failure */
+    struct sv error;
+    int exit_code;
+    job_id parent;
+    const struct attempt_view *attempts; /* job_get only, oldest first */
+    size_t n_attempts;
+};
+
+struct event_view {
+    int64_t id;
+    struct wall at;
+    enum event_type type;
+    job_id job;     /* v 0: none */
+    fence_no fence; /* v 0: none */
+    struct sv queue, kind, key, worker, detail; /* detail: JSON object; p NULL: none */
+};
+struct event_filter {
+    int64_t after; /* ids above this one */
+    job_id job;    /* v 0: any */
+    struct sv queue;
+    unsigned types; /* bit per enum event_type; 0: any */
+    struct wall since;
+    int64_t limit; /* 0: no limit */
+    int64_t last;  /* != 0: only the newest so many (still in rising order) */
+};
+
+struct session_view {
+    session_id id;
+    struct sv uid, name, host, pools, filter;
+    int pid, slots, running;
+    struct wall started_at, renewed_at, lease_until;
+    enum worker_command command; /* what was asked last */
+    bool alive; /* false: nobody of that session lives, or its lease is over */
+};
+
+/* Counts of one (queue, kind). */
+struct class_view {
+    struct sv queue, kind;
+    bool paused; /* the queue */
+    int64_t n[N_JOB_STATES];
+    int64_t retries; /* attempts that failed and were repeated, ever */
+};
+
+struct status_view {
+    struct wall now;
+    const struct class_view *classes; /* by queue, kind */
+    size_t n_classes;
+    const struct session_view *sessions; /* by id */
+    size_t n_sessions;
+    const struct job_view *running; /* by claim time, at most as many as asked */
+    size_t n_running;
+    const struct job_view *last_done, *last_failed; /* newest first, 5 at most */
+    size_t n_last_done, n_last_failed;
+    int64_t poisoned; /* failed because they killed their workers, still there */
+    int64_t metrics[N_METRICS]; /* over all workers, ended ones too */
+};
+
+struct store_info {
+    char kind[16];      /* "sqlite" */
+    char location[512]; /* path or URL without password */
+    char version[64];   /* of the engine */
+    int schema, schema_known;
+    int64_t bytes, log_bytes_pending; /* size; size of the write-ahead log */
+    enum durability durability;
+    int64_t free_bytes; /* on its file system; -1 unknown */
+};
+
+/* ---- acting -------------------------------------------------------------------------------- */
+
+enum act { ACT_RETRY, ACT_CANCEL, ACT_PRUNE };
+struct act_request {
+    enum act act;
+    struct selection select;
+    bool dry_run;       /* count only */
+    int grant_attempts; /* ACT_RETRY: N more attempts on top of those used; 0: fresh budget */
+    struct wall finished_before; /* ACT_PRUNE: only jobs that ended before; us 0: any */
+    int max;            /* bound of one call (transactions stay short); call again while more */
+};
+struct act_result {
+    int64_t matched; /* in this call */
+    int64_t changed; /* less than matched: some were in a state the act does not apply to */
+    job_id cursor;   /* pass as select.after to go on */
+    bool more;
+};
+
+/* ---- the operations ------------------------------------------------------------------------ */
+
+struct store_ops {
+    const char *name;
+    void (*close)(struct store *s);
+
+    /* does: bring an older schema up to date; report versions before and after. STORE_MIGRATE. */
+    int (*migrate)(struct store *s, int *out_from, int *out_to, struct pawl_err *err);
+    int (*info)(struct store *s, struct store_info *out, struct pawl_err *err);
+    /* does: the engine's own integrity check plus pawl's cross-table checks; appends one line per
+     * finding to `out`, none when all is well. */
+    int (*check)(struct store *s, struct str *out, struct pawl_err *err);
+    /* does: a consistent copy into a new file, while others write. errors: CONFLICT if it exists. */
+    int (*backup)(struct store *s, const char *file, struct pawl_err *err);
+    struct wall (*now)(struct store *s);
+
+    /* Group commit. Between begin and commit every writing operation is part of one transaction,
+     * each under its own savepoint: one that fails leaves the others whole. Nothing may be reported
+     * to the outside before commit returned 0. Without a group each operation commits by itself. */
+    int (*group_begin)(struct store *s, struct pawl_err *err);
+    int (*group_commit)(struct store *s, struct pawl_err *err);
+    void (*group_abort)(struct store *s);
+
+    /* does: add n jobs. atomic with: events, counters, keys; all n or none. outcomes: one per spec.
+     * errors: INPUT if a spec is out of bounds. I1. */
+    int (*enqueue)(struct store *s, const struct job_spec *specs, size_t n, enum on_duplicate dup,
+                   struct add_result *out, struct pawl_err *err);
+
+    int (*session_begin)(struct store *s, const struct session_spec *spec, struct session *out,
+                         struct pawl_err *err);
+    /* does: give back what the session still holds (no attempt spent) and end it. */
+    int (*session_end)(struct store *s, struct session *session, struct pawl_err *err);
+    /* does: extend the session's lease, if and only if it is unexpired; store metrics, progress.
+     * outcomes: stale; what was asked of this worker. */
+    int (*renew)(struct store *s, const struct renew_request *req, struct arena *a,
+                 struct renew_result *out, struct pawl_err *err);
+    /* does: take the best ready jobs. atomic with: state, fence, attempt, session, event. I2, I3. */
+    int (*claim)(struct store *s, const struct claim_request *req, struct arena *a,
+                 struct claim_result *out, struct pawl_err *err);
+    /* does: end leases, gated on (id, fence, running). atomic with: attempt, event, children,
+     * counters. outcomes: one per settle; STALE changed nothing. I2, I9. */
+    int (*settle)(struct store *s, const struct settle *v, size_t n, enum settle_outcome *out,
+                  struct pawl_err *err);
+    /* does: requeue, poison or cancel what dead sessions held. I4, I6. */
+    int (*sweep)(struct store *s, const struct sweep_request *req, struct sweep_result *out,
+                 struct pawl_err *err);
+    /* does: running jobs of this session as the store sees them, for reading back. */
+    int (*held)(struct store *s, const struct session *session, struct arena *a, struct lease **out,
+                size_t *out_n, struct pawl_err *err);
+
+    int (*act)(struct store *s, const struct act_request *req, struct act_result *out,
+               struct pawl_err *err);
+    /* outcome: *out_changed false if it was so already. A queue without jobs can be paused. */
+    int (*pause)(struct store *s, struct sv queue, bool paused, bool *out_changed,
+                 struct pawl_err *err);
+    /* does: ask all live sessions of that name (p NULL: all). outcome: how many were asked. */
+    int (*worker_ask)(struct store *s, struct sv name, enum worker_command c, int *out_n,
+                      struct pawl_err *err);
+
+    /* errors: NOTFOUND */
+    int (*job_get)(struct store *s, job_id id, struct arena *a, struct job_view *out,
+                   struct pawl_err *err);
+    /* does: each selected job in order of id until `each` returns false. The view and its strings
+     * last for the call. No payload or result unless `full`. */
+    int (*list)(struct store *s, const struct selection *sel, bool full,
+                bool (*each)(void *arg, const struct job_view *job), void *arg,
+                struct pawl_err *err);
+    int (*count)(struct store *s, const struct selection *sel, int64_t *out, struct pawl_err *err);
+    int (*events)(struct store *s, const struct event_filter *f,
+                  bool (*each)(void *arg, const struct event_view *e), void *arg,
+                  struct pawl_err *err);
+    int (*status)(struct store *s, int max_running, struct arena *a, struct status_view *out,
+                  struct pawl_err *err);
+
+    /* A descriptor that becomes readable when another handle made jobs ready, asked something of a
+     * worker or ended; -1 if there is none. A hint only. */
+    int (*wake_fd)(struct store *s);
+    void (*wake_clear)(struct store *s);
+    /* Folder for the logs of attempts, created on demand; a directory fd owned by the store. */
+    int (*log_dir)(struct store *s, int *out_fd, struct pawl_err *err);
+};
+
+struct store {
+    const struct store_ops *ops;
+};
+
+/* The only callers of ops; they check arguments and outcomes. */
+void store_close(struct store *s); /* NULL is fine */
+static inline void store_closep(struct store **s)
+{
+    store_close(*s);
+}
+#define AUTO_STORE __attribute__((cleanup(store_closep)))
+PAWL_MUST_USE int store_enqueue(struct store *s, const struct job_spec *specs, size_t n,
+                                enum on_duplicate dup, struct add_result *out,
+                                struct pawl_err *err);
+PAWL_MUST_USE int store_claim(struct store *s, const struct claim_request *req, struct arena *a,
+                              struct claim_result *out, struct pawl_err *err);
+PAWL_MUST_USE int store_settle(struct store *s, const struct settle *v, size_t n,
+                               enum settle_outcome *out, struct pawl_err *err);
+/* Relative path of an attempt's log inside log_dir: "00/00/12.3.log". */
+void store_log_name(job_id id, fence_no fence, char out[64]);
+
+#endif

@@ -1,0 +1,65 @@
+/* The worker: claims jobs from a store, hands them to handlers, settles what they report.
+ * One call runs one worker until it is drained, stopped or broken. */
+#ifndef PAWL_WORKER_WORKER_H
+#define PAWL_WORKER_WORKER_H
+
+#include "clock.h"
+#include "config.h"
+#include "err.h"
+#include "handler.h"
+#include "log.h"
+#include "loop.h"
+#include "store.h"
+#include <signal.h>
+
+/* A kind the worker can run: its handler and its resolved settings. */
+struct worker_kind {
+    const char *name;
+    struct handler *handler; /* borrowed */
+    struct dur timeout;      /* us < 0: none */
+    int max_attempts;
+};
+
+enum worker_progress { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_LINES };
+
+struct worker_options {
+    const struct config *config;
+    struct loop *loop; /* made by the caller, because handlers hang on it too */
+    /* Opens one more handle on the store; called on the thread that will own it. */
+    int (*open_store)(void *arg, struct store **out, struct pawl_err *err);
+    void *open_arg;
+    const struct worker_kind *kinds; /* everything this worker can run */
+    size_t n_kinds;
+    const struct pool_conf *pools; /* resolved; "*" included */
+    size_t n_pools;
+    const struct sv *queues; /* --queue; n 0: all */
+    size_t n_queues;
+    bool drain, no_fail;
+    struct dur patience;      /* drain: how long what is stuck may hold it; us < 0: not given */
+    int64_t stop_after_jobs;  /* 0: no limit */
+    struct dur stop_after;    /* us 0: no limit */
+    job_id only;              /* v != 0: just this job */
+    const struct logger *log;
+    enum worker_progress progress;
+    /* The session's lock descriptor, once there is one and again after each new session: to be
+     * handed to supervisors. May be NULL. */
+    void (*on_session)(void *arg, const struct session *session);
+    /* The lease deadline moved (any thread): to be published to supervisors. May be NULL. */
+    void (*on_deadline)(void *arg, struct boot deadline);
+    void *on_arg;
+    sigset_t signals; /* blocked by the caller before any thread; read here by signalfd */
+};
+
+struct worker_report {
+    int64_t done, skipped, failed, retried, released, stale;
+    int signal; /* that ended it, or 0 */
+    bool drained; /* nothing left that this worker could do */
+    int64_t stuck; /* jobs only a person can move: listed on stderr */
+};
+
+/* 0 when it ended as asked (the report says how); LOCKED, FULL, … when the store failed for longer
+ * than store_timeout. Running jobs were ended and released, or settled, before it returns. */
+PAWL_MUST_USE int worker_run(const struct worker_options *o, struct worker_report *out,
+                             struct pawl_err *err);
+
+#endif
