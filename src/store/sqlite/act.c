@@ -1,0 +1,274 @@
+/* Operator acts on many jobs: choose a bounded batch, then change each under its own test. */
+#include "internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct batch {
+    job_id *ids;
+    size_t n, max;
+};
+
+static bool collect(void *arg, const struct job_view *job)
+{
+    struct batch *b = arg;
+    b->ids[b->n++] = job->id;
+    return b->n < b->max;
+}
+
+struct target {
+    struct lane_entry *lane;
+    int64_t fence;
+    int priority, attempt;
+    enum job_state state;
+    struct wall finished_at;
+    struct sv key; /* in the arena */
+};
+
+/* 1 = found. */
+static int read_target(struct sq *q, job_id id, struct arena *a, struct target *out,
+                       struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_ACT_ROW, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id.v);
+    int rc = stmt_step(q, s, err, "act");
+    if (rc != 1)
+        return rc;
+    *out = (struct target){.priority = sqlite3_column_int(s, 1),
+                           .state = (enum job_state)sqlite3_column_int(s, 2),
+                           .attempt = sqlite3_column_int(s, 3),
+                           .fence = sqlite3_column_int64(s, 4),
+                           .finished_at = {sqlite3_column_int64(s, 5)},
+                           .key = column_copy(s, 6, a)};
+    int64_t lane = sqlite3_column_int64(s, 0);
+    return names_lane_by_id(q, lane, &out->lane, err) < 0 ? err->code : 1;
+}
+
+static int event(struct sq *q, enum event_type type, job_id id, const struct target *t,
+                 struct pawl_err *err)
+{
+    return add_event(q, type, id, (fence_no){t->fence}, (session_id){0}, SV_NONE, err);
+}
+
+/* Terminal → queued with a fresh budget, or with N attempts more; the fence is kept (I2). */
+static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
+                     struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_RETRY_JOB, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id.v);
+    sqlite3_bind_int64(s, 2, q->now.us);
+    sqlite3_bind_int(s, 3, grant ? t->attempt : 0);
+    sqlite3_bind_int(s, 4, grant ? t->attempt + grant : 0);
+    if (stmt_run(q, s, err, "retry") < 0)
+        return err->code;
+    count_move(q, t->lane, (int)t->state, JOB_QUEUED);
+    q->wake = true;
+    if (head_add(q, t->lane, (struct head){id.v, t->priority}, err) < 0)
+        return err->code;
+    return event(q, EVENT_REQUEUED, id, t, err);
+}
+
+static int cancel_waiting(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_CANCEL_JOB, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id.v);
+    sqlite3_bind_int64(s, 2, q->now.us);
+    if (stmt_run(q, s, err, "cancel") < 0)
+        return err->code;
+    count_move(q, t->lane, (int)t->state, JOB_CANCELLED);
+    if (t->state == JOB_QUEUED && head_remove(q, t->lane, id.v, err) < 0)
+        return err->code;
+    return event(q, EVENT_CANCELLED, id, t, err);
+}
+
+/* A running job is only asked; its worker hears of it with the next renewal. */
+static int cancel_running(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_CANCEL_RUNNING, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id.v);
+    if (stmt_run(q, s, err, "cancel") < 0)
+        return err->code;
+    q->wake = true;
+    return sqlite3_changes(q->db) ? event(q, EVENT_CANCEL_ASKED, id, t, err) : 0;
+}
+
+static void remove_log(struct sq *q, job_id id, int64_t fence)
+{
+    char name[64];
+    store_log_name(id, (fence_no){fence}, name);
+    if (q->log_dir_fd >= 0)
+        (void)unlinkat(q->log_dir_fd, name, 0);
+}
+
+static int drop_attempts(struct sq *q, job_id id, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_PRUNE_ATTEMPTS, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id.v);
+    int rc;
+    while ((rc = stmt_step(q, s, err, "prune")) == 1)
+        if (sqlite3_column_int64(s, 1))
+            remove_log(q, id, sqlite3_column_int64(s, 0));
+    return rc;
+}
+
+static int expire_key(struct sq *q, const struct target *t, struct pawl_err *err)
+{
+    if (!t->key.p)
+        return 0;
+    unsigned char digest[16];
+    key_digest(t->lane->cls->queue, t->key, digest);
+    AUTO_STMT s = stmt_get(q, STMT_KEY_EXPIRE, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_blob(s, 1, digest, 16, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, t->finished_at.us + q->options.keep_keys.us);
+    return stmt_run(q, s, err, "prune");
+}
+
+static int prune_one(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
+{
+    const enum stmt_id steps[] = {STMT_PRUNE_JOB, STMT_PRUNE_BODY, STMT_RESULT_DELETE};
+    if (drop_attempts(q, id, err) < 0 || expire_key(q, t, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        sqlite3_stmt *s = stmt_get(q, steps[i], err);
+        if (!s)
+            return err->code;
+        sqlite3_bind_int64(s, 1, id.v);
+        if (stmt_run(q, s, err, "prune") < 0)
+            return err->code;
+    }
+    count_move(q, t->lane, (int)t->state, -1);
+    return 0;
+}
+
+static bool applies(const struct act_request *r, const struct target *t)
+{
+    switch (r->act) {
+    case ACT_RETRY:
+        return job_state_terminal(t->state);
+    case ACT_CANCEL:
+        return !job_state_terminal(t->state);
+    default:
+        return job_state_terminal(t->state) &&
+               (!r->finished_before.us || t->finished_at.us < r->finished_before.us);
+    }
+}
+
+static int act_one(struct sq *q, const struct act_request *r, job_id id, struct arena *a,
+                   struct act_result *out, struct pawl_err *err)
+{
+    struct target t;
+    int rc = read_target(q, id, a, &t, err);
+    if (rc != 1)
+        return rc;
+    if (!applies(r, &t))
+        return 0;
+    out->changed++;
+    if (r->dry_run)
+        return 0;
+    if (r->act == ACT_RETRY)
+        return retry_one(q, id, &t, r->grant_attempts, err);
+    if (r->act == ACT_PRUNE)
+        return prune_one(q, id, &t, err);
+    if (t.state == JOB_RUNNING)
+        return cancel_running(q, id, &t, err);
+    return cancel_waiting(q, id, &t, err);
+}
+
+static int drop_old(struct sq *q, enum stmt_id id, int64_t until, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, id, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, until);
+    sqlite3_bind_int(s, 2, 5000);
+    return stmt_run(q, s, err, "prune");
+}
+
+/* With the jobs go expired keys, old rate slots and, where the whole history before a time is
+ * pruned, the events before it. */
+static int prune_rest(struct sq *q, const struct act_request *r, struct pawl_err *err)
+{
+    if (drop_old(q, STMT_KEYS_DROP, q->now.us, err) < 0)
+        return err->code;
+    sqlite3_stmt *s = stmt_get(q, STMT_THROUGHPUT_DROP, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, (q->now.us - (int64_t)7 * 86400 * 1000000) / THROUGHPUT_SLOT_US);
+    if (stmt_run(q, s, err, "prune") < 0)
+        return err->code;
+    bool whole = !r->select.queue.p && !r->select.kind.p && !r->select.host.p && !r->select.n_ids &&
+                 (r->select.states == 0 || r->select.states >> JOB_FAILED & 1);
+    if (!whole || !r->finished_before.us)
+        return 0;
+    return drop_old(q, STMT_EVENTS_DROP, r->finished_before.us, err);
+}
+
+static int act_in_op(struct sq *q, const struct act_request *r, struct act_result *out,
+                     struct pawl_err *err)
+{
+    int max = r->max > 0 ? r->max : 1000;
+    AUTO_FREE job_id *ids = mem_zalloc((size_t)max, sizeof(*ids));
+    struct batch b = {.ids = ids, .max = (size_t)max};
+    struct selection sel = r->select;
+    sel.limit = max;
+    if (store_list(&q->base, &sel, false, collect, &b, err) < 0)
+        return err->code;
+    struct arena a;
+    arena_init(&a);
+    int rc = 0;
+    for (size_t i = 0; i < b.n && rc >= 0; i++) {
+        arena_reset(&a);
+        rc = act_one(q, r, ids[i], &a, out, err);
+    }
+    arena_done(&a);
+    if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run)
+        rc = prune_rest(q, r, err);
+    out->matched = (int64_t)b.n;
+    out->more = b.n == b.max;
+    out->cursor = b.n ? ids[b.n - 1] : r->select.after;
+    return rc < 0 ? rc : 0;
+}
+
+static int act_reading(struct sq *q, const struct act_request *r, struct act_result *out,
+                       struct pawl_err *err)
+{
+    int rc = read_begin(q, err);
+    if (rc == 0)
+        rc = act_in_op(q, r, out, err);
+    read_end(q);
+    return rc;
+}
+
+int store_act(struct store *s, const struct act_request *req, struct act_result *out,
+              struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    struct act_result result = {0};
+    int log_dir;
+    if (req->act == ACT_PRUNE && !req->dry_run)
+        (void)store_log_dir(s, &log_dir, err);
+    int rc;
+    if (req->dry_run) {
+        rc = act_reading(q, req, &result, err);
+    } else {
+        rc = op_begin(q, err);
+        if (rc == 0)
+            rc = op_end(q, act_in_op(q, req, &result, err), err);
+    }
+    if (rc == 0)
+        *out = result;
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* What an operator asks of the store itself: facts, checks, a copy. */
+#include "internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+static int64_t file_bytes(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+int store_info(struct store *s, struct store_info *out, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int version = 0;
+    int rc = migrate_check(q, &version, err);
+    if (rc < 0)
+        return rc;
+    AUTO_FREE char *wal = side_path(q, "-wal");
+    struct store_info info = {.schema = version,
+                              .schema_known = SCHEMA_VERSION,
+                              .bytes = file_bytes(q->path),
+                              .log_bytes_pending = file_bytes(wal),
+                              .durability = q->options.durability,
+                              .free_bytes = -1};
+    snprintf(info.kind, sizeof(info.kind), "sqlite");
+    snprintf(info.location, sizeof(info.location), "%s", q->path);
+    snprintf(info.version, sizeof(info.version), "SQLite %s", sqlite3_libversion());
+    struct statvfs vfs;
+    if (statvfs(q->path, &vfs) == 0)
+        info.free_bytes = (int64_t)vfs.f_bavail * (int64_t)vfs.f_frsize;
+    *out = info;
+    return 0;
+}
+
+/* Each query returns one text per thing that is not as it must be. */
+static const char *const checks[] = {
+    "PRAGMA integrity_check(20)",
+    "SELECT 'job ' || id || ' has no body' FROM job WHERE id NOT IN (SELECT id FROM body) LIMIT 20",
+    "SELECT 'body ' || id || ' has no job' FROM body WHERE id NOT IN (SELECT id FROM job) LIMIT 20",
+    "SELECT 'lane ' || l.id || ': its head is not its best ready job' FROM lane l WHERE l.head_id IS"
+    " NOT (SELECT id FROM job j WHERE j.state = 1 AND j.lane = l.id ORDER BY j.priority DESC, j.id"
+    " LIMIT 1) LIMIT 20",
+    "SELECT 'class ' || c.id || ': its head is not the best of its lanes' FROM class c WHERE"
+    " c.head_id IS NOT (SELECT l.head_id FROM lane l WHERE l.class = c.id AND l.head_id IS NOT NULL"
+    " ORDER BY l.head_priority DESC, l.head_id LIMIT 1) LIMIT 20",
+    "SELECT 'class ' || c.id || ': counts differ from its jobs' FROM class c LEFT JOIN (SELECT"
+    " l.class, sum(j.state = 1) AS queued, sum(j.state = 2) AS waiting, sum(j.state = 3) AS running,"
+    " sum(j.state = 4) AS done, sum(j.state = 5) AS skipped, sum(j.state = 6) AS failed,"
+    " sum(j.state = 7) AS cancelled FROM job j JOIN lane l ON l.id = j.lane GROUP BY l.class) t ON"
+    " t.class = c.id WHERE c.n_queued IS NOT ifnull(t.queued, 0) OR c.n_waiting IS NOT"
+    " ifnull(t.waiting, 0) OR c.n_running IS NOT ifnull(t.running, 0) OR c.n_done IS NOT"
+    " ifnull(t.done, 0) OR c.n_skipped IS NOT ifnull(t.skipped, 0) OR c.n_failed IS NOT"
+    " ifnull(t.failed, 0) OR c.n_cancelled IS NOT ifnull(t.cancelled, 0) LIMIT 20",
+    "SELECT 'job ' || id || ' runs without an owner' FROM job WHERE state = 3 AND owner IS NULL"
+    " LIMIT 20",
+    "SELECT 'job ' || id || ' is ' || state || ' but owned' FROM job WHERE state <> 3 AND owner IS"
+    " NOT NULL LIMIT 20",
+    "SELECT 'job ' || id || ' has an id that was not given out' FROM job WHERE id >= (SELECT value"
+    " FROM meta WHERE key = 'next_job') LIMIT 20",
+};
+
+static int run_check(struct sq *q, const char *sql, struct str *out, struct pawl_err *err)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = sqlite3_prepare_v2(q->db, sql, -1, &s, NULL);
+    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+        rc = sqlite3_step(s);
+        if (rc != SQLITE_ROW || sv_eq(column_sv(s, 0), SV("ok")))
+            continue;
+        str_add(out, column_sv(s, 0));
+        str_addc(out, '\n');
+    }
+    sqlite3_finalize(s);
+    return rc == SQLITE_DONE ? 0 : sq_fail(q, rc, err, "check");
+}
+
+int store_check(struct store *s, struct str *out, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int rc = read_begin(q, err);
+    for (size_t i = 0; rc == 0 && i < ARRAY_LEN(checks); i++)
+        rc = run_check(q, checks[i], out, err);
+    read_end(q);
+    return rc;
+}
+
+/* By SQLite's backup interface: the file is never opened by anybody else (closing such a descriptor
+ * would drop this process's locks on it). */
+int store_backup(struct store *s, const char *file, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    sqlite3 *to = NULL;
+    if (access(file, F_OK) == 0)
+        return err_set(err, PAWL_ECONFLICT, "%s exists already", file);
+    int rc = sqlite3_open_v2(file, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    sqlite3_backup *b = rc == SQLITE_OK ? sqlite3_backup_init(to, "main", q->db, "main") : NULL;
+    if (b) {
+        sqlite3_backup_step(b, -1);
+        rc = sqlite3_backup_finish(b);
+    } else if (to) {
+        rc = sqlite3_errcode(to);
+    }
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(to, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    int result = 0;
+    if (rc != SQLITE_OK) {
+        result = err_set(err, rc == SQLITE_FULL ? PAWL_EFULL : PAWL_EUNREACHABLE,
+                         "cannot copy %s to %s: %s", q->path, file,
+                         to ? sqlite3_errmsg(to) : sqlite3_errstr(rc));
+        (void)unlink(file);
+    }
+    sqlite3_close(to);
+    return result;
+}

@@ -1,0 +1,166 @@
+/* Ending leases (I2, I9): one gate, then job, attempt, event, result and children together. */
+#include "internal.h"
+
+struct held {
+    struct lane_entry *lane;
+    int priority, attempt;
+    session_id owner;
+    struct wall claimed_at;
+    bool cancel;
+};
+
+/* The gate: 1 if (id, fence) is running, 0 if stale. */
+static int pass_gate(struct sq *q, const struct settle *v, struct held *out, struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_SETTLE_ROW, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v->id.v);
+    sqlite3_bind_int64(s, 2, v->fence.v);
+    int rc = stmt_step(q, s, err, "settle");
+    if (rc != 1)
+        return rc;
+    int64_t lane = sqlite3_column_int64(s, 0);
+    out->priority = sqlite3_column_int(s, 1);
+    out->attempt = sqlite3_column_int(s, 2);
+    out->owner.v = sqlite3_column_int64(s, 3);
+    out->claimed_at.us = sqlite3_column_int64(s, 4);
+    out->cancel = sqlite3_column_int(s, 5);
+    sqlite3_reset(s);
+    return names_lane_by_id(q, lane, &out->lane, err) < 0 ? err->code : 1;
+}
+
+static int write_attempt(struct sq *q, const struct settle *v, const struct held *h,
+                         enum outcome outcome, struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_ATTEMPT_INSERT, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v->id.v);
+    sqlite3_bind_int64(s, 2, v->fence.v);
+    sqlite3_bind_int(s, 3, h->attempt);
+    sqlite3_bind_int64(s, 4, h->owner.v);
+    sqlite3_bind_int64(s, 5, v->started_at.us ? v->started_at.us : h->claimed_at.us);
+    sqlite3_bind_int64(s, 6, q->now.us);
+    sqlite3_bind_int(s, 7, (int)outcome);
+    sqlite3_bind_int(s, 8, (int)v->cls);
+    bind_i64_or_null(s, 9, v->exit_code, v->exit_code < 0);
+    bind_i64_or_null(s, 10, v->log_bytes, v->log_bytes == 0);
+    bind_sv(s, 11, v->error);
+    return stmt_run(q, s, err, "settle");
+}
+
+static int end_job(struct sq *q, const struct settle *v, const struct held *h, enum job_state to,
+                   struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_SETTLE_END, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v->id.v);
+    sqlite3_bind_int(s, 2, (int)to);
+    sqlite3_bind_int64(s, 3, q->now.us);
+    count_move(q, h->lane, JOB_RUNNING, (int)to);
+    return stmt_run(q, s, err, "settle");
+}
+
+/* Back to the queue: at once, or when its time has come. A retry holds no slot (I8). */
+static int put_back(struct sq *q, const struct settle *v, const struct held *h, bool lost,
+                    struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_SETTLE_BACK, err);
+    if (!s)
+        return err->code;
+    bool wait = v->outcome != OUTCOME_RELEASED && v->delay.us > 0;
+    enum job_state to = wait ? JOB_WAITING : JOB_QUEUED;
+    bool refund = v->refund_attempt || v->outcome == OUTCOME_RELEASED || lost;
+    sqlite3_bind_int64(s, 1, v->id.v);
+    sqlite3_bind_int(s, 2, (int)to);
+    sqlite3_bind_int64(s, 3, q->now.us + (wait ? v->delay.us : 0));
+    sqlite3_bind_int(s, 4, h->attempt - (refund && h->attempt > 0));
+    sqlite3_bind_int(s, 5, v->count_transient);
+    sqlite3_bind_int(s, 6, lost);
+    sqlite3_bind_int(s, 7, wait ? (int)v->reason : WAIT_NONE);
+    if (stmt_run(q, s, err, "settle") < 0)
+        return err->code;
+    count_move(q, h->lane, JOB_RUNNING, (int)to);
+    if (v->outcome == OUTCOME_RETRY)
+        h->lane->cls->retries++;
+    q->wake = true;
+    return wait ? 0 : head_add(q, h->lane, (struct head){v->id.v, h->priority}, err);
+}
+
+static int write_result(struct sq *q, const struct settle *v, struct pawl_err *err)
+{
+    if (!v->result.p)
+        return 0;
+    sqlite3_stmt *s = stmt_get(q, STMT_RESULT_SET, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v->id.v);
+    bind_sv(s, 2, v->result);
+    return stmt_run(q, s, err, "settle");
+}
+
+static int add_children(struct sq *q, const struct settle *v, struct pawl_err *err)
+{
+    if (!v->n_children)
+        return 0;
+    AUTO_FREE struct job_spec *specs = mem_zalloc(v->n_children, sizeof(*specs));
+    AUTO_FREE struct add_result *added = mem_zalloc(v->n_children, sizeof(*added));
+    for (size_t i = 0; i < v->n_children; i++) {
+        specs[i] = v->children[i];
+        specs[i].parent = v->id;
+        if (job_spec_check(&specs[i], err) < 0)
+            return err_wrap(err, "child %zu of job %lld", i + 1, (long long)v->id.v);
+    }
+    return enqueue_in_op(q, specs, v->n_children, DUPLICATE_SKIP, added, err);
+}
+
+static const struct {
+    enum job_state state;
+    enum event_type event;
+    bool ends;
+} ends[] = {
+    [OUTCOME_DONE] = {JOB_DONE, EVENT_DONE, true},
+    [OUTCOME_SKIPPED] = {JOB_SKIPPED, EVENT_SKIPPED, true},
+    [OUTCOME_FAILED] = {JOB_FAILED, EVENT_FAILED, true},
+    [OUTCOME_RETRY] = {JOB_WAITING, EVENT_RETRIED, false},
+    [OUTCOME_RELEASED] = {JOB_QUEUED, EVENT_RELEASED, false},
+    [OUTCOME_CANCELLED] = {JOB_CANCELLED, EVENT_CANCELLED, true},
+    [OUTCOME_LOST] = {JOB_QUEUED, EVENT_LOST, false},
+};
+
+int settle_in_op(struct sq *q, const struct settle *v, enum settle_outcome *out,
+                 struct pawl_err *err)
+{
+    struct held h;
+    int rc = pass_gate(q, v, &h, err);
+    if (rc <= 0) {
+        *out = SETTLE_STALE;
+        return rc;
+    }
+    /* A job that was asked to end does not come back. */
+    enum outcome o = h.cancel && !ends[v->outcome].ends ? OUTCOME_CANCELLED : v->outcome;
+    if (write_attempt(q, v, &h, o, err) < 0)
+        return err->code;
+    if (ends[o].ends)
+        rc = end_job(q, v, &h, ends[o].state, err);
+    else
+        rc = put_back(q, v, &h, o == OUTCOME_LOST, err);
+    if (rc < 0 || write_result(q, v, err) < 0 || add_children(q, v, err) < 0)
+        return err->code;
+    *out = SETTLE_OK;
+    return add_event(q, ends[o].event, v->id, v->fence, h.owner, SV_NONE, err);
+}
+
+int store_settle_jobs(struct store *s, const struct settle *v, size_t n, enum settle_outcome *out,
+                      struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int rc = op_begin(q, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = settle_in_op(q, &v[i], &out[i], err);
+    return op_end(q, rc, err);
+}

@@ -1,0 +1,51 @@
+-- Taking jobs. The order over lanes is a merge in claim.c over exact heads.
+
+-- name: due_waiting
+SELECT id, lane, priority FROM job INDEXED BY job_waiting
+WHERE state = 2 AND available_at IS NOT NULL AND available_at <= ?1 ORDER BY available_at LIMIT ?2;
+-- name: due_wall
+SELECT id, lane, priority FROM job INDEXED BY job_due
+WHERE state = 2 AND due_wall IS NOT NULL AND due_wall <= ?1 ORDER BY due_wall LIMIT ?2;
+-- name: next_waiting
+SELECT available_at FROM job INDEXED BY job_waiting
+WHERE state = 2 AND available_at IS NOT NULL ORDER BY available_at LIMIT 1;
+-- name: next_due
+SELECT due_wall FROM job INDEXED BY job_due
+WHERE state = 2 AND due_wall IS NOT NULL ORDER BY due_wall LIMIT 1;
+-- name: promote
+UPDATE job SET state = 1, available_at = ?2, due_wall = NULL, reason = 0 WHERE id = ?1;
+
+-- name: classes_ready
+SELECT id, head_priority, head_id FROM class INDEXED BY class_ready
+WHERE head_id IS NOT NULL AND paused = 0 ORDER BY head_priority DESC, head_id;
+-- name: lane_next_same
+SELECT head_id, id FROM lane INDEXED BY lane_ready
+WHERE class = ?1 AND head_id IS NOT NULL AND head_priority = ?2 AND head_id > ?3 ORDER BY head_id;
+-- name: lane_next_lower
+SELECT head_priority, head_id, id FROM lane INDEXED BY lane_ready
+WHERE class = ?1 AND head_id IS NOT NULL AND head_priority < ?2
+ORDER BY head_priority DESC, head_id LIMIT 1;
+-- name: job_next_same
+SELECT id FROM job INDEXED BY job_ready
+WHERE state = 1 AND lane = ?1 AND priority = ?2 AND id > ?3 ORDER BY id;
+-- name: job_next_lower
+SELECT priority, id FROM job INDEXED BY job_ready
+WHERE state = 1 AND lane = ?1 AND priority < ?2 ORDER BY priority DESC, id LIMIT 1;
+
+-- name: claim_row
+SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at, j.extra,
+       b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us
+FROM job j CROSS JOIN body b WHERE j.id = ?1 AND b.id = ?1;
+-- name: claim_job
+UPDATE job SET state = 3, attempt = ?2, fence = ?3, owner = ?4, claimed_at = ?5 WHERE id = ?1;
+-- name: claim_only
+SELECT j.lane, c.paused FROM job j JOIN lane l ON l.id = j.lane JOIN class c ON c.id = l.class
+WHERE j.id = ?1 AND j.state = 1;
+-- name: session_lease
+SELECT lease_until FROM session WHERE id = ?1 AND ended_at IS NULL;
+-- name: held
+SELECT id FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1;
+-- name: held_row
+SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at, j.extra,
+       b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us, j.lane, j.claimed_at
+FROM job j CROSS JOIN body b WHERE j.id = ?1 AND b.id = ?1;

@@ -1,0 +1,106 @@
+-- Looking at jobs. The ids come from the index that fits the state asked for; the filters are the
+-- same everywhere: ?1 queue, ?2 kind, ?3 host, ?4 states, ?5 since, ?6 error, ?7 after, ?8 limit,
+-- ?9 the ended state.
+
+-- name: job_get
+SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+FROM job_row WHERE id = ?1;
+-- name: list_by_id
+SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+FROM job_row WHERE id > ?7 AND (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
+  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
+  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY id LIMIT ?8;
+-- name: list_queued
+SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+FROM (SELECT id AS job_id FROM job INDEXED BY job_ready WHERE state = 1 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
+  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
+  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+-- name: list_waiting
+SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+FROM (SELECT id AS job_id FROM job INDEXED BY job_waiting
+      WHERE state = 2 AND available_at IS NOT NULL AND id > ?7
+      UNION ALL SELECT id FROM job INDEXED BY job_due
+      WHERE state = 2 AND due_wall IS NOT NULL AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
+  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
+  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+-- name: list_running
+SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+FROM (SELECT id AS job_id FROM job INDEXED BY job_running WHERE state = 3 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
+  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
+  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+-- name: list_ended
+SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+FROM (SELECT id AS job_id FROM job INDEXED BY job_ended
+      WHERE state = ?9 AND state >= 4 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
+  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
+  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+-- name: key_lookup
+SELECT id FROM job_key WHERE digest = ?1 AND expires IS NULL;
+-- name: queue_names
+SELECT name FROM queue ORDER BY id;
+-- name: attempts
+SELECT a.attempt, a.fence, s.name, a.started_at, a.finished_at, a.outcome, a.class, a.error,
+       a.exit_code, a.log_bytes
+FROM attempt a LEFT JOIN session s ON s.id = a.session WHERE a.job = ?1 ORDER BY a.fence;
+
+-- name: events
+SELECT e.id, e.at, e.type, e.job, e.fence, q.name, c.kind, b.key, s.name, e.detail
+FROM event e LEFT JOIN session s ON s.id = e.session LEFT JOIN body b ON b.id = e.job
+     LEFT JOIN lane l ON l.id = b.lane LEFT JOIN class c ON c.id = l.class
+     LEFT JOIN queue q ON q.id = c.queue
+WHERE e.id > ?1 AND e.id <= ?2 AND (?3 = 0 OR e.job = ?3) AND (?4 = 0 OR (?4 >> e.type) & 1)
+  AND (?5 IS NULL OR q.name = ?5) ORDER BY e.id LIMIT ?6;
+-- name: event_last
+SELECT max(id) FROM event;
+-- name: event_first
+SELECT min(id) FROM event;
+-- name: event_at
+SELECT id, at FROM event WHERE id >= ?1 ORDER BY id LIMIT 1;
+
+-- name: retry_job
+UPDATE job SET state = 1, available_at = ?2, attempt = ?3, transient = 0, lost = 0, extra = ?4,
+    reason = 0, cancel = 0, finished_at = NULL, claimed_at = NULL, due_wall = NULL
+WHERE id = ?1 AND state >= 4;
+-- name: cancel_job
+UPDATE job SET state = 7, finished_at = ?2, available_at = NULL, due_wall = NULL, reason = 0
+WHERE id = ?1 AND state IN (0, 1, 2);
+-- name: cancel_running
+UPDATE job SET cancel = 1 WHERE id = ?1 AND state = 3 AND cancel = 0;
+-- name: act_row
+SELECT j.lane, j.priority, j.state, j.attempt, j.fence, j.finished_at, b.key
+FROM job j CROSS JOIN body b ON b.id = j.id WHERE j.id = ?1;
+-- name: prune_job
+DELETE FROM job WHERE id = ?1 AND state >= 4;
+-- name: prune_body
+DELETE FROM body WHERE id = ?1;
+-- name: prune_attempts
+DELETE FROM attempt WHERE job = ?1 RETURNING fence, log_bytes;
+-- name: key_expire
+UPDATE job_key SET expires = ?2 WHERE digest = ?1;
+-- name: keys_drop
+DELETE FROM job_key WHERE digest IN
+    (SELECT digest FROM job_key INDEXED BY job_key_expires
+     WHERE expires IS NOT NULL AND expires <= ?1 LIMIT ?2);
+-- name: events_drop
+DELETE FROM event WHERE id IN
+    (SELECT id FROM (SELECT id, at FROM event ORDER BY id LIMIT ?2) WHERE at < ?1);
+-- name: throughput_drop
+DELETE FROM throughput WHERE slot < ?1;
+-- name: vacuum_some
+PRAGMA incremental_vacuum(2000);

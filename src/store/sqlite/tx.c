@@ -1,0 +1,234 @@
+/* Transactions. A writing operation waits for its turn, runs in BEGIN IMMEDIATE … COMMIT, and lets
+ * the turn go. In a group many operations share one transaction, each under a savepoint. */
+#include "internal.h"
+
+#include <sys/stat.h>
+
+enum { CHECKPOINT_BYTES = 16 << 20 };
+
+static int run(struct sq *q, enum stmt_id id, struct pawl_err *err, const char *doing)
+{
+    sqlite3_stmt *s = stmt_get(q, id, err);
+    return s ? stmt_run(q, s, err, doing) : err->code;
+}
+
+static int refuse_broken(struct sq *q, struct pawl_err *err)
+{
+    return err_set(err, PAWL_EBROKEN, "%s: not used any more after: %s", q->path, q->cause.msg);
+}
+
+static int tx_begin(struct sq *q, struct pawl_err *err)
+{
+    if (q->broken)
+        return refuse_broken(q, err);
+    int rc = turnstile_enter(q, err);
+    if (rc < 0)
+        return rc;
+    rc = run(q, STMT_BEGIN, err, "begin");
+    if (rc < 0) {
+        turnstile_leave(q);
+        return rc;
+    }
+    if (q->names.n_lanes > NAMES_MAX)
+        names_forget(q);
+    q->in_tx = true;
+    q->wake = false;
+    q->tx_no++;
+    q->now = sq_now(q);
+    return 0;
+}
+
+static void forget(struct sq *q)
+{
+    q->tx_no++;
+    heads_drop(q);
+    names_forget(q);
+    q->next_dirty = false;
+}
+
+static void tx_rollback(struct sq *q)
+{
+    /* After FULL or IOERR SQLite may have rolled back by itself; then there is nothing to undo and
+     * asking would hide the real cause. */
+    if (!sqlite3_get_autocommit(q->db))
+        sqlite3_exec(q->db, "ROLLBACK", NULL, NULL, NULL);
+    forget(q);
+    q->in_tx = false;
+    turnstile_leave(q);
+}
+
+/* Between transactions, under the write lock, so that nobody commits meanwhile. A reader that pins
+ * the log only postpones it. */
+static void checkpoint(struct sq *q)
+{
+    struct stat st;
+    AUTO_FREE char *wal = side_path(q, "-wal");
+    if (stat(wal, &st) == 0 && st.st_size > CHECKPOINT_BYTES)
+        sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+}
+
+static int tx_commit(struct sq *q, struct pawl_err *err)
+{
+    struct pawl_err local;
+    int rc = run(q, STMT_COMMIT, &local, "commit");
+    if (rc < 0) {
+        /* I12: whatever the reason, this handle is not used again. A failed sync leaves it open
+         * whether the transaction is in the log. */
+        if (rc == PAWL_EUNREACHABLE)
+            local.code = PAWL_EUNCERTAIN;
+        q->broken = true;
+        q->cause = local;
+        if (err)
+            *err = local;
+        tx_rollback(q);
+        return local.code;
+    }
+    q->in_tx = false;
+    checkpoint(q);
+    turnstile_leave(q);
+    if (q->wake)
+        wake_others(q);
+    return 0;
+}
+
+static int write_next_id(struct sq *q, struct pawl_err *err)
+{
+    if (!q->next_dirty)
+        return 0;
+    q->next_dirty = false;
+    return meta_set(q, "next_job", q->next_id, err);
+}
+
+int op_begin(struct sq *q, struct pawl_err *err)
+{
+    if (!q->in_group)
+        return tx_begin(q, err);
+    if (q->broken)
+        return refuse_broken(q, err);
+    return run(q, STMT_SAVEPOINT, err, "savepoint");
+}
+
+static int savepoint_end(struct sq *q, int rc, struct pawl_err *err)
+{
+    if (rc == 0)
+        return run(q, STMT_RELEASE, err, "release");
+    forget(q);
+    if (!sqlite3_get_autocommit(q->db)) {
+        sqlite3_exec(q->db, "ROLLBACK TO op; RELEASE op", NULL, NULL, NULL);
+        return rc;
+    }
+    q->broken = true; /* the whole group is gone, not just this operation */
+    q->cause = *err;
+    return rc;
+}
+
+int op_end(struct sq *q, int rc, struct pawl_err *err)
+{
+    struct pawl_err local = {0};
+    struct pawl_err *e = err ? err : &local;
+    if (rc == 0)
+        rc = heads_flush(q, e);
+    if (rc == 0)
+        rc = write_next_id(q, e);
+    if (q->in_group)
+        return savepoint_end(q, rc, e);
+    if (rc == 0)
+        return tx_commit(q, e);
+    tx_rollback(q);
+    return rc;
+}
+
+int group_begin(struct store *s, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int rc = tx_begin(q, err);
+    if (rc == 0)
+        q->in_group = true;
+    return rc;
+}
+
+int group_commit(struct store *s, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    q->in_group = false;
+    if (q->broken) {
+        tx_rollback(q);
+        if (err)
+            *err = q->cause;
+        return q->cause.code;
+    }
+    return tx_commit(q, err);
+}
+
+void group_abort(struct store *s)
+{
+    struct sq *q = sq_of(s);
+    q->in_group = false;
+    tx_rollback(q);
+}
+
+int read_begin(struct sq *q, struct pawl_err *err)
+{
+    if (q->broken)
+        return refuse_broken(q, err);
+    if (q->in_tx)
+        return 0;
+    return run(q, STMT_BEGIN_READ, err, "begin");
+}
+
+void read_end(struct sq *q)
+{
+    if (!q->in_tx && !sqlite3_get_autocommit(q->db))
+        sqlite3_exec(q->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+int meta_get(struct sq *q, const char *key, int64_t *out, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_META_GET, err);
+    if (!s)
+        return err->code;
+    bind_sv(s, 1, sv_of(key));
+    int rc = stmt_step(q, s, err, "meta");
+    if (rc == 1)
+        *out = sqlite3_column_int64(s, 0);
+    return rc;
+}
+
+int meta_set(struct sq *q, const char *key, int64_t v, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_META_SET, err);
+    if (!s)
+        return err->code;
+    bind_sv(s, 1, sv_of(key));
+    sqlite3_bind_int64(s, 2, v);
+    return stmt_run(q, s, err, "meta");
+}
+
+int next_job_id(struct sq *q, int64_t *out, struct pawl_err *err)
+{
+    if (q->next_loaded != q->tx_no) {
+        q->next_id = 1;
+        int rc = meta_get(q, "next_job", &q->next_id, err);
+        if (rc < 0)
+            return rc;
+        q->next_loaded = q->tx_no;
+    }
+    *out = q->next_id++;
+    q->next_dirty = true;
+    return 0;
+}
+
+int add_event(struct sq *q, enum event_type type, job_id job, fence_no fence, session_id session,
+              struct sv detail, struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_EVENT_INSERT, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, q->now.us);
+    sqlite3_bind_int(s, 2, (int)type);
+    bind_i64_or_null(s, 3, job.v, job.v == 0);
+    bind_i64_or_null(s, 4, fence.v, fence.v == 0);
+    bind_i64_or_null(s, 5, session.v, session.v == 0);
+    bind_sv(s, 6, detail);
+    return stmt_run(q, s, err, "event");
+}
