@@ -139,6 +139,8 @@ int job_spec_check(const struct job_spec *s, struct pawl_err *err)
         check_range(s->max_attempts, 0, ATTEMPTS_MAX, "max_attempts", err) < 0 ||
         check_range(s->delay.us, 0, DUR_MAX_US, "delay", err) < 0)
         return PAWL_EINPUT;
+    if (s->delay.us && s->at.us)
+        return err_set(err, PAWL_EINPUT, "\"in\" and \"at\" exclude each other");
     if (s->payload.n > PAYLOAD_MAX_BYTES)
         return err_set(err, PAWL_EINPUT, "payload is longer than %d bytes", PAYLOAD_MAX_BYTES);
     return 0;

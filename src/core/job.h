@@ -103,6 +103,15 @@ struct arena;
 PAWL_MUST_USE int job_spec_from_json(const struct json *doc, uint32_t object, struct wall now,
                                      struct arena *a, struct job_spec *spec, struct pawl_err *err);
 
+/* What a claim knew of the job. Handed back with the settle it saves the store a look-up; it cannot
+ * lie, because it stays true as long as the fence does. All zero: unknown. */
+struct lease_hint {
+    int64_t lane;
+    session_id session;
+    struct wall claimed_at;
+    int attempt, priority;
+};
+
 /* A job that a worker holds under a lease. Views live in the claim's arena. */
 struct lease {
     job_id id;
@@ -116,6 +125,7 @@ struct lease {
     struct dur timeout; /* as in job_spec */
     struct wall created_at, ready_at, claimed_at;
     int pool; /* index into the claim request's pools */
+    struct lease_hint hint; /* for struct settle */
 };
 
 /* The end of a lease, as the worker reports it. Views borrowed. */
@@ -133,6 +143,7 @@ struct settle {
     bool count_transient;
     int64_t log_bytes;    /* true size of the output */
     struct wall started_at; /* us 0: the claim's time */
+    struct lease_hint hint; /* the lease's, or all zero */
     const struct job_spec *children;
     size_t n_children;
 };

@@ -52,6 +52,18 @@ static int read_dur(struct reading *r, const char *field, uint32_t at, bool none
     return 0;
 }
 
+/* Zero would mean "not given". */
+static int read_timeout(struct reading *r, uint32_t at)
+{
+    struct dur d;
+    if (read_dur(r, "timeout", at, true, &d) < 0)
+        return PAWL_EINPUT;
+    if (d.us == 0)
+        return err_set(r->err, PAWL_EINPUT, "field \"timeout\" is zero; write none for no limit");
+    r->spec->timeout = d;
+    return 0;
+}
+
 static int read_at(struct reading *r, uint32_t at)
 {
     if (want(r, "at", at, JSON_STRING) < 0)
@@ -88,7 +100,7 @@ static int read_field(struct reading *r, struct sv name, uint32_t at)
     if (sv_eq(name, SV("payload")))
         return read_payload(r, at);
     if (sv_eq(name, SV("timeout")))
-        return read_dur(r, "timeout", at, true, &s->timeout);
+        return read_timeout(r, at);
     if (sv_eq(name, SV("in")))
         return read_dur(r, "in", at, false, &s->delay);
     if (sv_eq(name, SV("at")))

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Bucket i counts values up to 2^i × 64 µs; the last takes the rest (beyond 36 min). */
+/* Bucket i counts values up to 2^i × 64 µs; the last takes the rest (beyond 18 min). */
 enum { HIST_BUCKETS = 26 };
 
 enum metric_counter {

@@ -4,8 +4,8 @@
 
 struct dur retry_backoff(const struct retry_policy *p, int n, uint32_t random)
 {
-    int64_t ceiling = p->base.us;
-    for (int i = 1; i < n && ceiling < p->max.us; i++)
+    int64_t ceiling = p->base.us > 0 ? p->base.us : 0;
+    for (int i = 1; i < n && ceiling && ceiling < p->max.us; i++)
         ceiling = ceiling > p->max.us / 2 ? p->max.us : ceiling * 2;
     if (ceiling > p->max.us)
         ceiling = p->max.us;
@@ -40,7 +40,7 @@ struct retry_decision retry_decide(const struct retry_policy *p, int attempt, in
     struct retry_decision d = {.outcome = OUTCOME_RETRY};
     switch (f->cls) {
     case CLASS_TRANSIENT:
-        if (transient + 1 >= p->transient_max_attempts)
+        if (transient >= p->transient_max_attempts - 1)
             return give_up("transient budget used up");
         d.refund_attempt = d.count_transient = true;
         d.why = "transient";

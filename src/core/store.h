@@ -129,7 +129,7 @@ struct sweep_request {
 };
 struct sweep_result {
     int sessions; /* dead ones swept */
-    int requeued, poisoned, cancelled;
+    int requeued, poisoned;
     bool more; /* a bound was reached: call again */
 };
 
@@ -210,6 +210,8 @@ struct class_view {
     bool paused; /* the queue */
     int64_t n[N_JOB_STATES];
     int64_t retries; /* attempts that failed and were repeated, ever */
+    int64_t done_last_minute; /* jobs that ended done or skipped in the last 60 s */
+    struct wall first_created_at; /* of the class's oldest job still there; us 0: unknown */
 };
 
 struct status_view {

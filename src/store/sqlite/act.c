@@ -23,6 +23,7 @@ struct target {
     int priority, attempt;
     enum job_state state;
     struct wall finished_at;
+    bool due;      /* waits for the wall clock */
     struct sv key; /* in the arena */
 };
 
@@ -42,7 +43,8 @@ static int read_target(struct sq *q, job_id id, struct arena *a, struct target *
                            .attempt = sqlite3_column_int(s, 3),
                            .fence = sqlite3_column_int64(s, 4),
                            .finished_at = {sqlite3_column_int64(s, 5)},
-                           .key = column_copy(s, 6, a)};
+                           .key = column_copy(s, 6, a),
+                           .due = sqlite3_column_int(s, 7)};
     int64_t lane = sqlite3_column_int64(s, 0);
     return names_lane_by_id(q, lane, &out->lane, err) < 0 ? err->code : 1;
 }
@@ -58,13 +60,18 @@ static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
                      struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(q, STMT_RETRY_JOB, err);
-    if (!s)
+    sqlite3_stmt *more = stmt_get(q, STMT_GRANT_ATTEMPTS, err);
+    sqlite3_stmt *poison = stmt_get(q, STMT_POISON_DELETE, err);
+    if (!s || !more || !poison)
         return err->code;
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int64(s, 2, q->now.us);
     sqlite3_bind_int(s, 3, grant ? t->attempt : 0);
-    sqlite3_bind_int(s, 4, grant ? t->attempt + grant : 0);
-    if (stmt_run(q, s, err, "retry") < 0)
+    sqlite3_bind_int64(more, 1, id.v);
+    sqlite3_bind_int(more, 2, t->attempt + grant);
+    sqlite3_bind_int64(poison, 1, id.v);
+    if (stmt_run(q, s, err, "retry") < 0 || stmt_run(q, poison, err, "retry") < 0 ||
+        (grant && stmt_run(q, more, err, "retry") < 0))
         return err->code;
     count_move(q, t->lane, (int)t->state, JOB_QUEUED);
     q->wake = true;
@@ -81,6 +88,8 @@ static int cancel_waiting(struct sq *q, job_id id, const struct target *t, struc
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int64(s, 2, q->now.us);
     if (stmt_run(q, s, err, "cancel") < 0)
+        return err->code;
+    if (t->due && due_drop(q, id, err) < 0)
         return err->code;
     count_move(q, t->lane, (int)t->state, JOB_CANCELLED);
     if (t->state == JOB_QUEUED && head_remove(q, t->lane, id.v, err) < 0)
@@ -138,7 +147,8 @@ static int expire_key(struct sq *q, const struct target *t, struct pawl_err *err
 
 static int prune_one(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
 {
-    const enum stmt_id steps[] = {STMT_PRUNE_JOB, STMT_PRUNE_BODY, STMT_RESULT_DELETE};
+    const enum stmt_id steps[] = {STMT_PRUNE_JOB, STMT_PRUNE_BODY, STMT_RESULT_DELETE,
+                                  STMT_POISON_DELETE};
     if (drop_attempts(q, id, err) < 0 || expire_key(q, t, err) < 0)
         return err->code;
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {

@@ -257,18 +257,17 @@ static void copy_names(struct sq *q, struct lane_entry *l, struct arena *a, stru
 
 static void read_lease(sqlite3_stmt *s, struct arena *a, struct lease *out)
 {
-    int extra = sqlite3_column_int(s, 6); /* attempts granted by an operator */
     out->priority = sqlite3_column_int(s, 0);
     out->attempt = sqlite3_column_int(s, 1);
     out->transient = sqlite3_column_int(s, 2);
     out->lost = sqlite3_column_int(s, 3);
     out->fence.v = sqlite3_column_int64(s, 4);
     out->ready_at.us = sqlite3_column_int64(s, 5);
-    out->key = column_copy(s, 7, a);
-    out->payload = column_copy(s, 8, a);
-    out->created_at.us = sqlite3_column_int64(s, 9);
-    out->max_attempts = extra ? extra : sqlite3_column_int(s, 10);
-    out->timeout.us = sqlite3_column_int64(s, 11);
+    out->key = column_copy(s, 6, a);
+    out->payload = column_copy(s, 7, a);
+    out->created_at.us = sqlite3_column_int64(s, 8);
+    out->max_attempts = sqlite3_column_int(s, 9);
+    out->timeout.us = sqlite3_column_int64(s, 10);
 }
 
 static int lease_one(struct claim *c, const struct picked *p, struct lease *out)
@@ -290,6 +289,8 @@ static int lease_one(struct claim *c, const struct picked *p, struct lease *out)
     copy_names(q, p->lane, c->arena, out);
     out->fence.v++; /* I2: grows with every claim */
     out->attempt++;
+    out->hint = (struct lease_hint){p->lane->id, c->req->session->id, q->now, out->attempt,
+                                    out->priority};
     sqlite3_bind_int64(update, 1, p->id);
     sqlite3_bind_int(update, 2, out->attempt);
     sqlite3_bind_int64(update, 3, out->fence.v);
@@ -336,6 +337,8 @@ static int promote_some(struct sq *q, enum stmt_id which, int64_t until, struct 
         sqlite3_bind_int64(update, 1, due[i].id);
         sqlite3_bind_int64(update, 2, q->now.us);
         if (stmt_run(q, update, err, "claim") < 0)
+            return err->code;
+        if (which == STMT_DUE_WALL && due_drop(q, (job_id){due[i].id}, err) < 0)
             return err->code;
         count_move(q, l, JOB_WAITING, JOB_QUEUED);
         rc = head_add(q, l, (struct head){due[i].id, due[i].priority}, err);
@@ -475,10 +478,10 @@ int store_held(struct store *s, const struct session *session, struct arena *a, 
         struct lane_entry *lane;
         sqlite3_bind_int64(row, 1, l.id.v);
         rc = stmt_step(q, row, err, "held");
-        if (rc != 1 || names_lane_by_id(q, sqlite3_column_int64(row, 12), &lane, err) < 0)
+        if (rc != 1 || names_lane_by_id(q, sqlite3_column_int64(row, 11), &lane, err) < 0)
             break;
         read_lease(row, a, &l);
-        l.claimed_at.us = sqlite3_column_int64(row, 13);
+        l.claimed_at.us = sqlite3_column_int64(row, 12);
         sqlite3_reset(row);
         copy_names(q, lane, a, &l);
         ARRAY_GROW(v, n, cap);

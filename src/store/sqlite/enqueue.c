@@ -62,8 +62,28 @@ static void bind_start(sqlite3_stmt *st, int64_t id, const struct lane_entry *l,
     sqlite3_bind_int(st, 3, priority);
     sqlite3_bind_int(st, 4, (int)at->state);
     bind_i64_or_null(st, 5, at->available_at, !at->available_at);
-    bind_i64_or_null(st, 6, at->due_wall, !at->due_wall);
-    sqlite3_bind_int(st, 7, (int)at->reason);
+    sqlite3_bind_int(st, 6, (int)at->reason);
+}
+
+static int insert_due(struct sq *q, int64_t id, const struct start *at, struct pawl_err *err)
+{
+    if (!at->due_wall)
+        return 0;
+    sqlite3_stmt *st = stmt_get(q, STMT_DUE_INSERT, err);
+    if (!st)
+        return err->code;
+    sqlite3_bind_int64(st, 1, at->due_wall);
+    sqlite3_bind_int64(st, 2, id);
+    return stmt_run(q, st, err, "add");
+}
+
+int due_drop(struct sq *q, job_id id, struct pawl_err *err)
+{
+    sqlite3_stmt *st = stmt_get(q, STMT_DUE_DELETE, err);
+    if (!st)
+        return err->code;
+    sqlite3_bind_int64(st, 1, id.v);
+    return stmt_run(q, st, err, "due");
 }
 
 static int became(struct sq *q, struct lane_entry *l, int64_t id, int priority, int from,
@@ -85,7 +105,7 @@ static int insert_job(struct sq *q, int64_t id, const struct job_spec *s, struct
         return err->code;
     struct start at = start_of(q, s);
     bind_start(st, id, l, s->priority, &at);
-    if (stmt_run(q, st, err, "add") < 0 ||
+    if (stmt_run(q, st, err, "add") < 0 || insert_due(q, id, &at, err) < 0 ||
         became(q, l, id, s->priority, -1, at.state, err) < 0)
         return err->code;
     return add_event(q, EVENT_ADDED, (job_id){id}, (fence_no){0}, (session_id){0}, SV_NONE, err);
@@ -95,6 +115,7 @@ struct existing {
     int64_t lane, fence;
     int priority;
     enum job_state state;
+    bool due; /* waits for the wall clock */
 };
 
 static int read_existing(struct sq *q, int64_t id, struct existing *out, struct pawl_err *err)
@@ -108,7 +129,8 @@ static int read_existing(struct sq *q, int64_t id, struct existing *out, struct 
         *out = (struct existing){.lane = sqlite3_column_int64(st, 0),
                                  .priority = sqlite3_column_int(st, 1),
                                  .state = (enum job_state)sqlite3_column_int(st, 2),
-                                 .fence = sqlite3_column_int64(st, 3)};
+                                 .fence = sqlite3_column_int64(st, 3),
+                                 .due = sqlite3_column_int(st, 4)};
     return rc;
 }
 
@@ -120,7 +142,8 @@ static int replace_rows(struct sq *q, int64_t id, const struct lane_entry *l,
     sqlite3_stmt *body = stmt_get(q, STMT_BODY_REPLACE, err);
     sqlite3_stmt *job = stmt_get(q, STMT_JOB_REPLACE, err);
     sqlite3_stmt *result = stmt_get(q, STMT_RESULT_DELETE, err);
-    if (!body || !job || !result)
+    sqlite3_stmt *poison = stmt_get(q, STMT_POISON_DELETE, err);
+    if (!body || !job || !result || !poison)
         return err->code;
     sqlite3_bind_int64(body, 1, id);
     sqlite3_bind_int64(body, 2, l->id);
@@ -129,10 +152,11 @@ static int replace_rows(struct sq *q, int64_t id, const struct lane_entry *l,
     bind_i64_or_null(body, 5, s->timeout.us, s->timeout.us == 0);
     bind_start(job, id, l, s->priority, at);
     sqlite3_bind_int64(result, 1, id);
+    sqlite3_bind_int64(poison, 1, id);
     if (stmt_run(q, body, err, "requeue") < 0 || stmt_run(q, job, err, "requeue") < 0 ||
-        stmt_run(q, result, err, "requeue") < 0)
+        stmt_run(q, result, err, "requeue") < 0 || stmt_run(q, poison, err, "requeue") < 0)
         return err->code;
-    return 0;
+    return insert_due(q, id, at, err);
 }
 
 static int requeue(struct sq *q, int64_t id, const struct job_spec *s, const struct existing *old,
@@ -143,6 +167,8 @@ static int requeue(struct sq *q, int64_t id, const struct job_spec *s, const str
         names_lane(q, s->queue, s->kind, s->host, &to, err) < 0)
         return err->code;
     struct start at = start_of(q, s);
+    if (old->due && due_drop(q, (job_id){id}, err) < 0)
+        return err->code;
     if (replace_rows(q, id, to, s, &at, err) < 0)
         return err->code;
     count_move(q, from, (int)old->state, -1);
@@ -157,7 +183,7 @@ static int requeue(struct sq *q, int64_t id, const struct job_spec *s, const str
 static int duplicate(struct sq *q, int64_t id, const struct job_spec *s, enum on_duplicate dup,
                      struct add_result *out, struct pawl_err *err)
 {
-    struct existing old;
+    struct existing old = {0};
     int rc = read_existing(q, id, &old, err);
     if (rc < 0)
         return rc;

@@ -171,6 +171,8 @@ int store_enqueue_jobs(struct store *s, const struct job_spec *specs, size_t n,
 /* The same inside an operation that is already begun. */
 int enqueue_in_op(struct sq *q, const struct job_spec *specs, size_t n, enum on_duplicate dup,
                   struct add_result *out, struct pawl_err *err);
+/* Forget that a job waits for the wall clock. */
+int due_drop(struct sq *q, job_id id, struct pawl_err *err);
 void key_digest(struct sv queue, struct sv key, unsigned char out[16]);
 int store_claim_jobs(struct store *s, const struct claim_request *req, struct arena *a,
                      struct claim_result *out, struct pawl_err *err);

@@ -403,7 +403,7 @@ static int walk_events(struct sq *q, const struct event_filter *f, int64_t skip,
                        bool (*each)(void *, const struct event_view *), void *arg, int64_t *out_n,
                        struct pawl_err *err)
 {
-    int64_t after, last, n = 0;
+    int64_t after = 0, last = 0, n = 0;
     if (event_range(q, f, &after, &last, err) < 0)
         return err->code;
     AUTO_STMT s = stmt_get(q, STMT_EVENTS, err);

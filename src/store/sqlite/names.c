@@ -175,8 +175,8 @@ int names_lane(struct sq *q, struct sv queue, struct sv kind, struct sv host,
                 return 0;
             }
     }
-    struct class_entry *cls;
-    int64_t id;
+    struct class_entry *cls = NULL;
+    int64_t id = 0;
     if (find_class(q, queue, kind, &cls, err) < 0 || find_lane(q, cls, host, &id, err) < 0)
         return err->code;
     *out = n->last = remember(n, id, cls, host);

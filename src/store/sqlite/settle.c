@@ -6,28 +6,52 @@ struct held {
     int priority, attempt;
     session_id owner;
     struct wall claimed_at;
-    bool cancel;
 };
 
-/* The gate: 1 if (id, fence) is running, 0 if stale. */
-static int pass_gate(struct sq *q, const struct settle *v, struct held *out, struct pawl_err *err)
+/* 1 if (id, fence) is running, 0 if stale. */
+static int look_up(struct sq *q, const struct settle *v, struct lease_hint *out,
+                   struct pawl_err *err)
 {
-    sqlite3_stmt *s = stmt_get(q, STMT_SETTLE_ROW, err);
+    AUTO_STMT s = stmt_get(q, STMT_SETTLE_ROW, err);
     if (!s)
         return err->code;
     sqlite3_bind_int64(s, 1, v->id.v);
     sqlite3_bind_int64(s, 2, v->fence.v);
     int rc = stmt_step(q, s, err, "settle");
-    if (rc != 1)
-        return rc;
-    int64_t lane = sqlite3_column_int64(s, 0);
-    out->priority = sqlite3_column_int(s, 1);
-    out->attempt = sqlite3_column_int(s, 2);
-    out->owner.v = sqlite3_column_int64(s, 3);
-    out->claimed_at.us = sqlite3_column_int64(s, 4);
-    out->cancel = sqlite3_column_int(s, 5);
-    sqlite3_reset(s);
-    return names_lane_by_id(q, lane, &out->lane, err) < 0 ? err->code : 1;
+    if (rc == 1)
+        *out = (struct lease_hint){.lane = sqlite3_column_int64(s, 0),
+                                   .priority = sqlite3_column_int(s, 1),
+                                   .attempt = sqlite3_column_int(s, 2),
+                                   .session = {sqlite3_column_int64(s, 3)},
+                                   .claimed_at = {sqlite3_column_int64(s, 4)}};
+    return rc;
+}
+
+/* What is known of the lease: from the claim itself, else from the row. 0 if stale. The gate is
+ * passed later, by the update that ends the lease. */
+static int find_held(struct sq *q, const struct settle *v, struct held *out, struct pawl_err *err)
+{
+    struct lease_hint hint = v->hint;
+    if (!hint.lane) {
+        int rc = look_up(q, v, &hint, err);
+        if (rc <= 0)
+            return rc;
+    }
+    out->priority = hint.priority;
+    out->attempt = hint.attempt;
+    out->owner = hint.session;
+    out->claimed_at = hint.claimed_at;
+    return names_lane_by_id(q, hint.lane, &out->lane, err) < 0 ? err->code : 1;
+}
+
+static int was_cancelled(struct sq *q, const struct settle *v, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_CANCEL_ASKED, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v->id.v);
+    sqlite3_bind_int64(s, 2, v->fence.v);
+    return stmt_step(q, s, err, "settle");
 }
 
 static int write_attempt(struct sq *q, const struct settle *v, const struct held *h,
@@ -50,6 +74,7 @@ static int write_attempt(struct sq *q, const struct settle *v, const struct held
     return stmt_run(q, s, err, "settle");
 }
 
+/* The gate (I2): 1 if this very lease was running and is ended now, 0 if stale. */
 static int end_job(struct sq *q, const struct settle *v, const struct held *h, enum job_state to,
                    struct pawl_err *err)
 {
@@ -59,11 +84,17 @@ static int end_job(struct sq *q, const struct settle *v, const struct held *h, e
     sqlite3_bind_int64(s, 1, v->id.v);
     sqlite3_bind_int(s, 2, (int)to);
     sqlite3_bind_int64(s, 3, q->now.us);
+    sqlite3_bind_int64(s, 4, v->fence.v);
+    if (stmt_run(q, s, err, "settle") < 0)
+        return err->code;
+    if (sqlite3_changes(q->db) == 0)
+        return 0;
     count_move(q, h->lane, JOB_RUNNING, (int)to);
-    return stmt_run(q, s, err, "settle");
+    return 1;
 }
 
-/* Back to the queue: at once, or when its time has come. A retry holds no slot (I8). */
+/* The same gate, back to the queue: at once, or when its time has come. A retry holds no slot, a
+ * release and a lost lease cost no attempt (I8). */
 static int put_back(struct sq *q, const struct settle *v, const struct held *h, bool lost,
                     struct pawl_err *err)
 {
@@ -80,13 +111,18 @@ static int put_back(struct sq *q, const struct settle *v, const struct held *h, 
     sqlite3_bind_int(s, 5, v->count_transient);
     sqlite3_bind_int(s, 6, lost);
     sqlite3_bind_int(s, 7, wait ? (int)v->reason : WAIT_NONE);
+    sqlite3_bind_int64(s, 8, v->fence.v);
     if (stmt_run(q, s, err, "settle") < 0)
         return err->code;
+    if (sqlite3_changes(q->db) == 0)
+        return 0;
     count_move(q, h->lane, JOB_RUNNING, (int)to);
     if (v->outcome == OUTCOME_RETRY)
         h->lane->cls->retries++;
     q->wake = true;
-    return wait ? 0 : head_add(q, h->lane, (struct head){v->id.v, h->priority}, err);
+    if (!wait && head_add(q, h->lane, (struct head){v->id.v, h->priority}, err) < 0)
+        return err->code;
+    return 1;
 }
 
 static int write_result(struct sq *q, const struct settle *v, struct pawl_err *err)
@@ -130,24 +166,37 @@ static const struct {
     [OUTCOME_LOST] = {JOB_QUEUED, EVENT_LOST, false},
 };
 
+/* What to do in fact: a job that was asked to end does not come back. */
+static int choose(struct sq *q, const struct settle *v, enum outcome *out, struct pawl_err *err)
+{
+    *out = v->outcome;
+    if (ends[v->outcome].ends)
+        return 0;
+    int rc = was_cancelled(q, v, err);
+    if (rc == 1)
+        *out = OUTCOME_CANCELLED;
+    return rc < 0 ? rc : 0;
+}
+
 int settle_in_op(struct sq *q, const struct settle *v, enum settle_outcome *out,
                  struct pawl_err *err)
 {
     struct held h;
-    int rc = pass_gate(q, v, &h, err);
-    if (rc <= 0) {
-        *out = SETTLE_STALE;
+    enum outcome o;
+    *out = SETTLE_STALE;
+    int rc = find_held(q, v, &h, err);
+    if (rc <= 0)
         return rc;
-    }
-    /* A job that was asked to end does not come back. */
-    enum outcome o = h.cancel && !ends[v->outcome].ends ? OUTCOME_CANCELLED : v->outcome;
-    if (write_attempt(q, v, &h, o, err) < 0)
+    if (choose(q, v, &o, err) < 0)
         return err->code;
     if (ends[o].ends)
         rc = end_job(q, v, &h, ends[o].state, err);
     else
         rc = put_back(q, v, &h, o == OUTCOME_LOST, err);
-    if (rc < 0 || write_result(q, v, err) < 0 || add_children(q, v, err) < 0)
+    if (rc <= 0)
+        return rc;
+    if (write_attempt(q, v, &h, o, err) < 0 || write_result(q, v, err) < 0 ||
+        add_children(q, v, err) < 0)
         return err->code;
     *out = SETTLE_OK;
     return add_event(q, ends[o].event, v->id, v->fence, h.owner, SV_NONE, err);

@@ -52,7 +52,6 @@ static int find_dead(struct sweep *w, struct pawl_err *err)
 struct lost_job {
     struct settle settle;
     int lost;
-    bool cancel;
 };
 
 static int read_lost(struct sweep *w, session_id owner, struct lost_job *v, int max,
@@ -68,9 +67,22 @@ static int read_lost(struct sweep *w, session_id owner, struct lost_job *v, int 
         v[n++] = (struct lost_job){.settle = {.id = {sqlite3_column_int64(s, 0)},
                                               .fence = {sqlite3_column_int64(s, 1)},
                                               .exit_code = -1},
-                                   .lost = sqlite3_column_int(s, 6),
-                                   .cancel = sqlite3_column_int(s, 7)};
+                                   .lost = sqlite3_column_int(s, 2)};
     return rc < 0 ? rc : n;
+}
+
+static int mark_poison(struct sweep *w, job_id id, struct pawl_err *err)
+{
+    const enum stmt_id steps[] = {STMT_SETTLE_LOST, STMT_POISON_INSERT};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        sqlite3_stmt *s = stmt_get(w->q, steps[i], err);
+        if (!s)
+            return err->code;
+        sqlite3_bind_int64(s, 1, id.v);
+        if (stmt_run(w->q, s, err, "sweep") < 0)
+            return err->code;
+    }
+    return 0;
 }
 
 static int settle_lost(struct sweep *w, struct lost_job *j, bool blame, struct pawl_err *err)
@@ -78,29 +90,23 @@ static int settle_lost(struct sweep *w, struct lost_job *j, bool blame, struct p
     struct settle *v = &j->settle;
     v->cls = CLASS_LOST;
     v->error = SV("the worker died or lost its lease");
-    if (j->cancel) {
-        v->outcome = OUTCOME_CANCELLED;
-        w->out->cancelled++;
-    } else if (blame && j->lost + 1 >= w->req->max_lost) {
+    if (blame && j->lost + 1 >= w->req->max_lost) {
         v->outcome = OUTCOME_FAILED;
         v->error = SV("poison: its worker died or lost its lease too often");
-        w->out->poisoned++;
     } else {
         v->outcome = blame ? OUTCOME_LOST : OUTCOME_RELEASED;
         v->delay = w->req->lost_delay;
         v->reason = WAIT_LOST;
-        w->out->requeued++;
     }
     enum settle_outcome out;
     int rc = settle_in_op(w->q, v, &out, err);
-    if (rc == 0 && v->outcome == OUTCOME_FAILED) {
-        sqlite3_stmt *s = stmt_get(w->q, STMT_SETTLE_LOST, err);
-        if (!s)
-            return err->code;
-        sqlite3_bind_int64(s, 1, v->id.v);
-        rc = stmt_run(w->q, s, err, "sweep");
-    }
-    return rc;
+    if (rc < 0)
+        return rc;
+    w->out->requeued += out == SETTLE_OK && v->outcome != OUTCOME_FAILED;
+    if (v->outcome != OUTCOME_FAILED || out != SETTLE_OK)
+        return 0;
+    w->out->poisoned++;
+    return mark_poison(w, v->id, err);
 }
 
 /* 1 = nothing of this owner is left, 0 = the bound was reached. */
@@ -182,6 +188,18 @@ static int sweep_orphans(struct sweep *w, struct pawl_err *err)
     }
 }
 
+/* What was asked or said of leases that are over. */
+static int sweep_notes(struct sq *q, struct pawl_err *err)
+{
+    const enum stmt_id steps[] = {STMT_CANCEL_SWEEP, STMT_PROGRESS_SWEEP};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        sqlite3_stmt *s = stmt_get(q, steps[i], err);
+        if (!s || stmt_run(q, s, err, "sweep") < 0)
+            return err->code;
+    }
+    return 0;
+}
+
 int store_sweep(struct store *s, const struct sweep_request *req, struct sweep_result *out,
                 struct pawl_err *err)
 {
@@ -195,6 +213,8 @@ int store_sweep(struct store *s, const struct sweep_request *req, struct sweep_r
         rc = sweep_sessions(&w, err);
     if (rc == 0)
         rc = sweep_orphans(&w, err);
+    if (rc == 0)
+        rc = sweep_notes(w.q, err);
     rc = op_end(w.q, rc, err);
     if (rc < 0)
         return rc;

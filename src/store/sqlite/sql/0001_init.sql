@@ -77,7 +77,8 @@ CREATE TABLE body (
     parent       INTEGER,
     group_id     INTEGER,
     trace        TEXT,
-    expires_at   INTEGER
+    expires_at   INTEGER,
+    lock         TEXT
 );
 
 -- Where a job stands: narrow, because every step of its life rewrites it.
@@ -85,7 +86,7 @@ CREATE TABLE job (
     id           INTEGER PRIMARY KEY,
     lane         INTEGER NOT NULL,
     priority     INTEGER NOT NULL,
-    state        INTEGER NOT NULL CHECK (state BETWEEN 0 AND 7),
+    state        INTEGER NOT NULL,
     attempt      INTEGER NOT NULL DEFAULT 0,
     transient    INTEGER NOT NULL DEFAULT 0,
     lost         INTEGER NOT NULL DEFAULT 0,
@@ -93,22 +94,38 @@ CREATE TABLE job (
     owner        INTEGER,
     claimed_at   INTEGER,
     available_at INTEGER,
-    due_wall     INTEGER,
     finished_at  INTEGER,
-    reason       INTEGER NOT NULL DEFAULT 0,
-    cancel       INTEGER NOT NULL DEFAULT 0,
-    extra        INTEGER NOT NULL DEFAULT 0,
-    lock         TEXT,
-    progress     TEXT
+    reason       INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX job_ready   ON job (lane, priority DESC, id) WHERE state = 1;
-CREATE INDEX job_waiting ON job (available_at) WHERE state = 2 AND available_at IS NOT NULL;
-CREATE INDEX job_due     ON job (due_wall) WHERE state = 2 AND due_wall IS NOT NULL;
+CREATE INDEX job_waiting ON job (available_at) WHERE state = 2;
 CREATE INDEX job_running ON job (owner) WHERE state = 3;
-CREATE INDEX job_cancel  ON job (owner) WHERE state = 3 AND cancel = 1;
 CREATE INDEX job_ended   ON job (state, finished_at) WHERE state >= 4;
-CREATE INDEX job_blocked ON job (id) WHERE state = 0;
-CREATE INDEX job_poison  ON job (id) WHERE state = 6 AND lost > 0;
+
+-- What few jobs have lies beside the hot row: every column and index there costs each step of all.
+-- Jobs that wait for a time on the wall clock (--at); their available_at is null while they wait.
+CREATE TABLE due (
+    at_wall INTEGER NOT NULL,
+    job     INTEGER NOT NULL,
+    PRIMARY KEY (at_wall, job)
+) WITHOUT ROWID;
+CREATE INDEX due_job ON due (job);
+-- Running jobs that were asked to end; void when the fence has moved on.
+CREATE TABLE cancel_ask (
+    job     INTEGER PRIMARY KEY,
+    fence   INTEGER NOT NULL,
+    session INTEGER NOT NULL
+);
+-- The latest a running job said of itself; void when the fence has moved on.
+CREATE TABLE progress (
+    job      INTEGER PRIMARY KEY,
+    fence    INTEGER NOT NULL,
+    progress TEXT NOT NULL
+);
+-- Failed because their workers kept dying.
+CREATE TABLE poison (
+    job INTEGER PRIMARY KEY
+);
 
 CREATE TABLE result (
     job    INTEGER PRIMARY KEY,
@@ -181,9 +198,15 @@ CREATE TABLE metric (
 CREATE VIEW job_row AS
 SELECT j.id, j.priority, j.state, j.attempt, j.transient, j.lost, j.fence, s.name AS worker,
        j.claimed_at, CASE j.state WHEN 3 THEN s.lease_until END AS lease_until,
-       coalesce(j.due_wall, j.available_at) AS available_at, j.finished_at, j.reason, j.cancel,
-       j.progress, j.lock, b.key, b.created_at,
-       CASE WHEN j.extra > 0 THEN j.extra ELSE b.max_attempts END AS max_attempts, b.timeout_us,
+       CASE WHEN j.state = 2 AND j.available_at IS NULL
+            THEN (SELECT d.at_wall FROM due d WHERE d.job = j.id) ELSE j.available_at END
+           AS available_at,
+       j.finished_at, j.reason,
+       EXISTS (SELECT 1 FROM cancel_ask k WHERE k.job = j.id AND k.fence = j.fence AND j.state = 3)
+           AS cancel,
+       (SELECT p.progress FROM progress p WHERE p.job = j.id AND p.fence = j.fence AND j.state = 3)
+           AS progress,
+       b.lock, b.key, b.created_at, b.max_attempts, b.timeout_us,
        b.parent, q.name AS queue, c.kind, nullif(l.host, '') AS host, a.class, a.error,
        a.exit_code, b.payload, r.result
 FROM job j CROSS JOIN body b ON b.id = j.id CROSS JOIN lane l ON l.id = j.lane
@@ -198,7 +221,7 @@ SELECT j.id, q.name AS queue, c.kind, nullif(l.host, '') AS host, b.key, j.prior
             WHEN 3 THEN 'running' WHEN 4 THEN 'done' WHEN 5 THEN 'skipped' WHEN 6 THEN 'failed'
             ELSE 'cancelled' END AS state,
        j.attempt, j.transient AS transient_attempts, j.lost, j.fence, s.name AS worker,
-       b.created_at, j.claimed_at, coalesce(j.available_at, j.due_wall) AS available_at,
+       b.created_at, j.claimed_at, j.available_at,
        j.finished_at, b.payload, r.result
 FROM job j JOIN body b ON b.id = j.id JOIN lane l ON l.id = j.lane JOIN class c ON c.id = l.class
      JOIN queue q ON q.id = c.queue LEFT JOIN session s ON s.id = j.owner

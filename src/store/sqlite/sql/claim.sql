@@ -2,18 +2,18 @@
 
 -- name: due_waiting
 SELECT id, lane, priority FROM job INDEXED BY job_waiting
-WHERE state = 2 AND available_at IS NOT NULL AND available_at <= ?1 ORDER BY available_at LIMIT ?2;
+WHERE state = 2 AND available_at <= ?1 ORDER BY available_at LIMIT ?2;
 -- name: due_wall
-SELECT id, lane, priority FROM job INDEXED BY job_due
-WHERE state = 2 AND due_wall IS NOT NULL AND due_wall <= ?1 ORDER BY due_wall LIMIT ?2;
+SELECT j.id, j.lane, j.priority
+FROM (SELECT job FROM due WHERE at_wall <= ?1 ORDER BY at_wall, job LIMIT ?2) d
+     CROSS JOIN job j ON j.id = d.job;
 -- name: next_waiting
 SELECT available_at FROM job INDEXED BY job_waiting
-WHERE state = 2 AND available_at IS NOT NULL ORDER BY available_at LIMIT 1;
+WHERE state = 2 AND available_at > 0 ORDER BY available_at LIMIT 1;
 -- name: next_due
-SELECT due_wall FROM job INDEXED BY job_due
-WHERE state = 2 AND due_wall IS NOT NULL ORDER BY due_wall LIMIT 1;
+SELECT at_wall FROM due ORDER BY at_wall LIMIT 1;
 -- name: promote
-UPDATE job SET state = 1, available_at = ?2, due_wall = NULL, reason = 0 WHERE id = ?1;
+UPDATE job SET state = 1, available_at = ?2, reason = 0 WHERE id = ?1;
 
 -- name: classes_ready
 SELECT id, head_priority, head_id FROM class INDEXED BY class_ready
@@ -33,7 +33,7 @@ SELECT priority, id FROM job INDEXED BY job_ready
 WHERE state = 1 AND lane = ?1 AND priority < ?2 ORDER BY priority DESC, id LIMIT 1;
 
 -- name: claim_row
-SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at, j.extra,
+SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at,
        b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us
 FROM job j CROSS JOIN body b WHERE j.id = ?1 AND b.id = ?1;
 -- name: claim_job
@@ -46,6 +46,6 @@ SELECT lease_until FROM session WHERE id = ?1 AND ended_at IS NULL;
 -- name: held
 SELECT id FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1;
 -- name: held_row
-SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at, j.extra,
+SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at,
        b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us, j.lane, j.claimed_at
 FROM job j CROSS JOIN body b WHERE j.id = ?1 AND b.id = ?1;

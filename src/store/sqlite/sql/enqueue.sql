@@ -4,8 +4,12 @@
 INSERT INTO body (id, lane, key, payload, created_at, max_attempts, timeout_us, parent)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
 -- name: job_insert
-INSERT INTO job (id, lane, priority, state, available_at, due_wall, reason)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7);
+INSERT INTO job (id, lane, priority, state, available_at, reason)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6);
+-- name: due_insert
+INSERT INTO due (at_wall, job) VALUES (?1, ?2);
+-- name: due_delete
+DELETE FROM due WHERE at_wall = (SELECT d.at_wall FROM due d WHERE d.job = ?1) AND job = ?1;
 -- name: key_insert
 INSERT INTO job_key (digest, id) VALUES (?1, ?2) ON CONFLICT (digest) DO NOTHING;
 -- name: key_find
@@ -15,11 +19,12 @@ UPDATE job_key SET id = ?2, expires = NULL WHERE digest = ?1;
 -- name: body_replace
 UPDATE body SET lane = ?2, payload = ?3, max_attempts = ?4, timeout_us = ?5 WHERE id = ?1;
 -- name: job_replace
-UPDATE job SET lane = ?2, priority = ?3, state = ?4, available_at = ?5, due_wall = ?6, reason = ?7,
-    attempt = 0, transient = 0, lost = 0, extra = 0, cancel = 0, finished_at = NULL, owner = NULL,
-    claimed_at = NULL, progress = NULL
+UPDATE job SET lane = ?2, priority = ?3, state = ?4, available_at = ?5, reason = ?6,
+    attempt = 0, transient = 0, lost = 0, finished_at = NULL, owner = NULL, claimed_at = NULL
 WHERE id = ?1;
 -- name: result_delete
 DELETE FROM result WHERE job = ?1;
 -- name: job_place
-SELECT lane, priority, state, fence FROM job WHERE id = ?1;
+SELECT lane, priority, state, fence, available_at IS NULL FROM job WHERE id = ?1;
+-- name: poison_delete
+DELETE FROM poison WHERE job = ?1;

@@ -26,10 +26,7 @@ WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL O
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
        timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
-FROM (SELECT id AS job_id FROM job INDEXED BY job_waiting
-      WHERE state = 2 AND available_at IS NOT NULL AND id > ?7
-      UNION ALL SELECT id FROM job INDEXED BY job_due
-      WHERE state = 2 AND due_wall IS NOT NULL AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+FROM (SELECT id AS job_id FROM job INDEXED BY job_waiting WHERE state = 2 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
 WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
   AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
@@ -74,16 +71,21 @@ SELECT min(id) FROM event;
 SELECT id, at FROM event WHERE id >= ?1 ORDER BY id LIMIT 1;
 
 -- name: retry_job
-UPDATE job SET state = 1, available_at = ?2, attempt = ?3, transient = 0, lost = 0, extra = ?4,
-    reason = 0, cancel = 0, finished_at = NULL, claimed_at = NULL, due_wall = NULL
+UPDATE job SET state = 1, available_at = ?2, attempt = ?3, transient = 0, lost = 0, reason = 0,
+    finished_at = NULL, claimed_at = NULL
 WHERE id = ?1 AND state >= 4;
+-- name: grant_attempts
+UPDATE body SET max_attempts = ?2 WHERE id = ?1;
 -- name: cancel_job
-UPDATE job SET state = 7, finished_at = ?2, available_at = NULL, due_wall = NULL, reason = 0
-WHERE id = ?1 AND state IN (0, 1, 2);
+UPDATE job SET state = 7, finished_at = ?2, reason = 0 WHERE id = ?1 AND state IN (0, 1, 2);
 -- name: cancel_running
-UPDATE job SET cancel = 1 WHERE id = ?1 AND state = 3 AND cancel = 0;
+INSERT INTO cancel_ask (job, fence, session)
+SELECT id, fence, owner FROM job WHERE id = ?1 AND state = 3
+ON CONFLICT (job) DO UPDATE SET fence = excluded.fence, session = excluded.session
+WHERE fence <> excluded.fence;
 -- name: act_row
-SELECT j.lane, j.priority, j.state, j.attempt, j.fence, j.finished_at, b.key
+SELECT j.lane, j.priority, j.state, j.attempt, j.fence, j.finished_at, b.key,
+       j.available_at IS NULL
 FROM job j CROSS JOIN body b ON b.id = j.id WHERE j.id = ?1;
 -- name: prune_job
 DELETE FROM job WHERE id = ?1 AND state >= 4;

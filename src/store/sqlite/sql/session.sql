@@ -9,11 +9,14 @@ WHERE id = ?1 AND lease_until > ?3 AND ended_at IS NULL RETURNING command;
 -- name: session_end
 UPDATE session SET ended_at = ?2, running = 0 WHERE id = ?1 AND ended_at IS NULL;
 -- name: session_cancels
-SELECT id FROM job INDEXED BY job_cancel WHERE state = 3 AND owner = ?1 AND cancel = 1;
+SELECT k.job FROM cancel_ask k CROSS JOIN job j ON j.id = k.job
+WHERE k.session = ?1 AND j.fence = k.fence AND j.state = 3;
 -- name: session_holds
 SELECT 1 FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1 LIMIT 1;
 -- name: progress_set
-UPDATE job SET progress = ?3 WHERE id = ?1 AND fence = ?2 AND state = 3;
+INSERT INTO progress (job, fence, progress)
+SELECT id, fence, ?3 FROM job WHERE id = ?1 AND fence = ?2 AND state = 3
+ON CONFLICT (job) DO UPDATE SET fence = excluded.fence, progress = excluded.progress;
 -- name: metric_set
 INSERT INTO metric (session, name, value) VALUES (?1, ?2, ?3)
 ON CONFLICT (session, name) DO UPDATE SET value = excluded.value;
@@ -37,8 +40,13 @@ WHERE ended_at IS NULL AND (?1 IS NULL OR name = ?1 OR uid = ?1) RETURNING id;
 -- name: owner_next
 SELECT owner FROM job INDEXED BY job_running WHERE state = 3 AND owner > ?1 ORDER BY owner LIMIT 1;
 -- name: owner_jobs
-SELECT id, fence, lane, priority, attempt, claimed_at, lost, cancel FROM job INDEXED BY job_running
-WHERE state = 3 AND owner = ?1 LIMIT ?2;
+SELECT id, fence, lost FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1 LIMIT ?2;
+-- name: cancel_sweep
+DELETE FROM cancel_ask WHERE NOT EXISTS
+    (SELECT 1 FROM job j WHERE j.id = cancel_ask.job AND j.fence = cancel_ask.fence AND j.state = 3);
+-- name: progress_sweep
+DELETE FROM progress WHERE NOT EXISTS
+    (SELECT 1 FROM job j WHERE j.id = progress.job AND j.fence = progress.fence AND j.state = 3);
 -- name: session_is_live
 SELECT 1 FROM session WHERE id = ?1 AND ended_at IS NULL;
 

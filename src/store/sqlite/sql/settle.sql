@@ -1,17 +1,21 @@
 -- Ending leases. Every statement that ends one is gated on (id, fence, running) (I2).
 
 -- name: settle_row
-SELECT lane, priority, attempt, owner, claimed_at, cancel FROM job
+SELECT lane, priority, attempt, owner, claimed_at FROM job
 WHERE id = ?1 AND fence = ?2 AND state = 3;
+-- name: cancel_asked
+SELECT 1 FROM cancel_ask WHERE job = ?1 AND fence = ?2;
 -- name: settle_end
-UPDATE job SET state = ?2, finished_at = ?3, owner = NULL, progress = NULL, cancel = 0
-WHERE id = ?1;
+UPDATE job SET state = ?2, finished_at = ?3, owner = NULL
+WHERE id = ?1 AND fence = ?4 AND state = 3;
 -- name: settle_back
 UPDATE job SET state = ?2, available_at = ?3, attempt = ?4, transient = transient + ?5,
-    lost = lost + ?6, reason = ?7, owner = NULL, claimed_at = NULL, progress = NULL
-WHERE id = ?1;
+    lost = lost + ?6, reason = ?7, owner = NULL, claimed_at = NULL
+WHERE id = ?1 AND fence = ?8 AND state = 3;
 -- name: settle_lost
 UPDATE job SET lost = lost + 1 WHERE id = ?1;
+-- name: poison_insert
+INSERT INTO poison (job) VALUES (?1) ON CONFLICT DO NOTHING;
 -- name: attempt_insert
 INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome, class,
                      exit_code, log_bytes, error)

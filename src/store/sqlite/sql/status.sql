@@ -24,9 +24,7 @@ FROM (SELECT id, finished_at AS at FROM job INDEXED BY job_ended
       WHERE state = ?1 AND state >= 4 ORDER BY finished_at DESC LIMIT 5) i
      CROSS JOIN job_row r ON r.id = i.id ORDER BY i.at DESC, r.id DESC;
 -- name: status_poison
-SELECT count(*) FROM job j INDEXED BY job_poison
-    CROSS JOIN attempt a ON a.job = j.id AND a.fence = j.fence
-WHERE j.state = 6 AND j.lost > 0 AND a.class = 4;
+SELECT count(*) FROM poison;
 -- name: throughput_add
 INSERT INTO throughput (class, slot, n_done, n_failed) VALUES (?1, ?2, ?3, ?4)
 ON CONFLICT (class, slot) DO UPDATE SET n_done = n_done + excluded.n_done,
