@@ -211,12 +211,12 @@ static int parse_rfc3339(struct sv s, struct wall *out)
         for (at++; at < s.n && is_digit(s.p[at]); at++, scale /= 10)
             us += (s.p[at] - '0') * scale;
     int zone;
-    if (parse_zone(s, at, &zone) < 0)
-        return -1;
+    if (at == 20 || parse_zone(s, at, &zone) < 0)
+        return -1; /* "." without digits, or no zone */
     time_t t = timegm(&tm);
     if (tm.tm_mon != asked.tm_mon || tm.tm_mday != asked.tm_mday || tm.tm_hour != asked.tm_hour ||
-        tm.tm_min != asked.tm_min || tm.tm_sec != asked.tm_sec || t < 0)
-        return -1; /* 31 February, 25:00 */
+        tm.tm_min != asked.tm_min || tm.tm_sec != asked.tm_sec || t < zone * 60)
+        return -1; /* 31 February, 25:00, before 1970 */
     *out = (struct wall){((int64_t)t - zone * 60) * 1000000 + us};
     return 0;
 }

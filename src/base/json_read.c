@@ -73,13 +73,14 @@ static bool skip_digits(struct reader *r)
 /* A number whose double would be infinite (1e999) is refused: no reader after us could keep it. */
 static int check_range(struct reader *r, size_t from)
 {
-    char buf[64];
+    char small[64];
     size_t n = r->at - from;
-    if (n >= sizeof(buf))
-        return bad(r, "number of more than 63 digits");
-    memcpy(buf, r->s.p + from, n);
-    buf[n] = '\0';
-    return isfinite(strtod(buf, NULL)) ? 0 : bad(r, "number out of range");
+    AUTO_FREE char *large = n < sizeof(small) ? NULL : mem_dup(r->s.p + from, n);
+    if (!large) {
+        memcpy(small, r->s.p + from, n);
+        small[n] = '\0';
+    }
+    return isfinite(strtod(large ? large : small, NULL)) ? 0 : bad(r, "number out of range");
 }
 
 static int read_number(struct reader *r)
@@ -282,9 +283,9 @@ static int read_object(struct reader *r, int depth)
 
 static int read_value(struct reader *r, int depth)
 {
-    if (depth > JSON_MAX_DEPTH)
-        return bad(r, "nested deeper than 64");
     skip_space(r);
+    if (depth == JSON_MAX_DEPTH && (peek(r) == '{' || peek(r) == '['))
+        return bad(r, "nested deeper than 64");
     switch (peek(r)) {
     case '{':
         return read_object(r, depth);

@@ -42,6 +42,16 @@ void jw_end_array(struct jw *w)
     str_addc(w->out, ']');
 }
 
+/* U+0080 to U+009F, two bytes in UTF-8: a terminal may take them for escape sequences. I14 */
+static void add_c1(struct str *out, struct sv s, size_t *from, size_t *i)
+{
+    str_add(out, sv_make(s.p + *from, *i - *from));
+    str_addf(out, "\\u%04x", (unsigned char)s.p[*i + 1]);
+    *i += 1;
+    *from = *i + 1;
+}
+
+/* s is valid UTF-8. */
 static void add_quoted(struct str *out, struct sv s)
 {
     static const char hex[] = "0123456789abcdef";
@@ -49,6 +59,10 @@ static void add_quoted(struct str *out, struct sv s)
     size_t from = 0;
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
+        if (c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0) {
+            add_c1(out, s, &from, &i);
+            continue;
+        }
         if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
             continue;
         str_add(out, sv_make(s.p + from, i - from));
@@ -69,23 +83,28 @@ static void add_quoted(struct str *out, struct sv s)
     str_addc(out, '"');
 }
 
-void jw_string(struct jw *w, struct sv s)
+static void add_text(struct str *out, struct sv s)
 {
-    before_value(w);
     if (text_bad_utf8(s) == s.n) {
-        add_quoted(w->out, s);
+        add_quoted(out, s);
         return;
     }
     struct str clean = STR_INIT(s.n * 3 + 1);
     text_to_utf8(&clean, s);
-    add_quoted(w->out, str_sv(&clean));
+    add_quoted(out, str_sv(&clean));
     str_done(&clean);
+}
+
+void jw_string(struct jw *w, struct sv s)
+{
+    before_value(w);
+    add_text(w->out, s);
 }
 
 void jw_name(struct jw *w, const char *name)
 {
     before_value(w);
-    add_quoted(w->out, sv_of(name));
+    add_text(w->out, sv_of(name));
     str_addc(w->out, ':');
     w->after_name = true;
 }

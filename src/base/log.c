@@ -11,7 +11,7 @@ static const char *const level_colors[] = {"\033[31m", "\033[33m", "", "\033[2m"
 static bool needs_quotes(struct sv s)
 {
     for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] <= ' ' || s.p[i] == '"' || s.p[i] == '=')
+        if (s.p[i] <= ' ' || s.p[i] == '"' || s.p[i] == '=' || s.p[i] == '\\' || s.p[i] == 0x7f)
             return true;
     return s.n == 0;
 }
@@ -35,8 +35,13 @@ static void add_text_value(struct str *line, struct sv s)
     str_addc(line, '"');
 }
 
+static struct sv cut_value(struct sv s, size_t longest)
+{
+    return s.n > longest ? sv_make(s.p, longest) : s;
+}
+
 static void format_text(struct str *line, const struct logger *log, enum log_level level,
-                        const char *event, const struct log_field *f, size_t n)
+                        const char *event, const struct log_field *f, size_t n, size_t longest)
 {
     wall_format(clock_wall(), line);
     str_addf(line, " %s%-5s%s %s", log->color ? level_colors[level] : "", level_names[level],
@@ -48,12 +53,12 @@ static void format_text(struct str *line, const struct logger *log, enum log_lev
         if (f[i].type == LOG_INT)
             str_addi(line, f[i].i);
         else
-            add_text_value(line, f[i].s);
+            add_text_value(line, cut_value(f[i].s, longest));
     }
 }
 
 static void format_json(struct str *line, enum log_level level, const char *event,
-                        const struct log_field *f, size_t n)
+                        const struct log_field *f, size_t n, size_t longest)
 {
     struct jw w = jw_make(line);
     struct str at = STR_INIT(64);
@@ -66,23 +71,33 @@ static void format_json(struct str *line, enum log_level level, const char *even
         if (f[i].type == LOG_INT)
             jw_kint(&w, f[i].name, f[i].i);
         else if (f[i].s.p)
-            jw_kstring(&w, f[i].name, f[i].s);
+            jw_kstring(&w, f[i].name, cut_value(f[i].s, longest));
     }
     jw_end_object(&w);
     str_done(&at);
 }
 
+static void format_line(struct str *line, const struct logger *log, enum log_level level,
+                        const char *event, const struct log_field *f, size_t n, size_t longest)
+{
+    str_clear(line);
+    if (log->json)
+        format_json(line, level, event, f, n, longest);
+    else
+        format_text(line, log, level, event, f, n, longest);
+    str_addc(line, '\n');
+}
+
 void log_event(const struct logger *log, enum log_level level, const char *event,
                const struct log_field *fields, size_t n)
 {
+    enum { SHORTENED = 512 };
     if (level > log->level)
         return;
     AUTO_STR struct str line = STR_INIT(STR_LINE);
-    if (log->json)
-        format_json(&line, level, event, fields, n);
-    else
-        format_text(&line, log, level, event, fields, n);
-    str_addc(&line, '\n');
+    format_line(&line, log, level, event, fields, n, SIZE_MAX);
+    if (line.overflow) /* still one whole line, with its values cut */
+        format_line(&line, log, level, event, fields, n, SHORTENED);
     if (log->around)
         log->around(log->around_arg, true);
     (void)fd_write_all(log->fd, line.p, line.len);

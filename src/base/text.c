@@ -87,8 +87,12 @@ static size_t add_safe(struct str *out, struct sv s, size_t i, bool lines)
 void text_safe(struct str *out, struct sv s, size_t max)
 {
     size_t i = 0;
-    while (i < s.n && (!max || i < max))
+    while (i < s.n) {
+        size_t n = utf8_length(s, i);
+        if (max && i + (n ? n : 1) > max)
+            break;
         i += add_safe(out, s, i, false);
+    }
     if (i < s.n)
         str_adds(out, "…");
 }

@@ -27,13 +27,13 @@ struct pool_conf {
 /* One entry of kinds: */
 struct kind_conf {
     char *name;
-    char *handler;              /* "exec" unless given */
-    struct string_list command; /* exec: argv; required for it */
-    char *cwd;                  /* NULL: the worker's */
-    struct string_list env;     /* "K=V" */
-    struct dur timeout;         /* us 0: not given; DUR_NONE: none */
-    struct dur idle_timeout;    /* us 0: none */
-    int max_attempts;           /* 0: retry.max_attempts */
+    char *handler;                  /* "exec" unless given */
+    struct string_list command;     /* exec: argv; required for it */
+    char *cwd;                      /* NULL: the worker's */
+    struct string_list env;         /* "K=V" */
+    struct dur timeout;             /* us 0: not given; DUR_NONE: none */
+    struct dur idle_timeout;        /* us 0: none */
+    int max_attempts;               /* 0: retry.max_attempts */
     struct int_list transient_exit; /* default 75 */
     struct int_list fatal_exit;
     struct string_list transient_log; /* substrings of the log's tail */
@@ -59,13 +59,16 @@ struct config {
     size_t n_kinds;
     struct string_list pass_env; /* exec.pass_env: names a job inherits from the worker besides the
                                     built-in list */
-    char *file; /* the file read, or NULL */
+    char *file;                  /* the file read, or NULL */
     struct config_origins *origins;
 };
 
 /* Builds a configuration. `file`: explicit path (NOTFOUND if absent) or NULL for PAWL_CONFIG, then
- * ./pawl.yaml if it exists. `environ_`: the environment to read. `flags`: "key=value" pairs set by
- * the command line, strongest. */
+ * ./pawl.yaml if it exists. `environ_`: the environment to read; an empty variable counts as not
+ * set. `flags`: "key=value" pairs set by the command line, strongest; "worker.pools=KIND=N" and
+ * "exec.pass_env=NAME" may be given several times and then add up. Where only one of two values
+ * that depend on each other is set (lease and heartbeat, retry.max and retry.base) the other's
+ * default gives way. Values shown by config_each() are raw text: escape them for a terminal. */
 PAWL_MUST_USE int config_load(const char *file, char *const *environ_, const char *const *flags,
                               size_t n_flags, struct config **out, struct pawl_err *err);
 void config_free(struct config *c);
