@@ -30,6 +30,7 @@ struct worker_options {
     void *open_arg;
     const struct worker_kind *kinds; /* everything this worker can run */
     size_t n_kinds;
+    bool only_kinds; /* --kind: jobs of other kinds are none of this worker's business */
     const struct pool_conf *pools; /* resolved; "*" included */
     size_t n_pools;
     const struct sv *queues; /* --queue; n 0: all */

@@ -1,0 +1,178 @@
+/* One attempt: from the start in its handler to its end. The handler may end it within start. */
+#include "worker_internal.h"
+
+#include <assert.h>
+
+enum { SLAB = 64 };
+
+void runs_init(struct worker *w)
+{
+    w->running.prev = w->running.next = &w->running;
+}
+
+void runs_done(struct worker *w)
+{
+    assert(w->n_running == 0);
+    for (size_t i = 0; i < w->n_slabs; i++)
+        free(w->slabs[i]);
+    free(w->slabs);
+}
+
+static void add_slab(struct worker *w)
+{
+    struct attempt *slab = mem_zalloc(SLAB, sizeof(*slab));
+    ARRAY_GROW(w->slabs, w->n_slabs, w->cap_slabs);
+    w->slabs[w->n_slabs++] = slab;
+    for (size_t i = 0; i < SLAB; i++) {
+        slab[i].next = w->free_attempts;
+        w->free_attempts = &slab[i];
+    }
+}
+
+static void link_attempt(struct worker *w, struct attempt *a)
+{
+    a->next = &w->running;
+    a->prev = w->running.prev;
+    a->prev->next = a;
+    w->running.prev = a;
+    w->n_running++;
+    a->pool->running++;
+    atomic_store_explicit(&w->renew.running, (int)w->n_running, memory_order_relaxed);
+}
+
+static void end_attempt(struct worker *w, struct attempt *a)
+{
+    a->prev->next = a->next;
+    a->next->prev = a->prev;
+    w->n_running--;
+    a->pool->running--;
+    atomic_store_explicit(&w->renew.running, (int)w->n_running, memory_order_relaxed);
+    a->next = w->free_attempts;
+    w->free_attempts = a;
+    worker_soon(w); /* the slot is refilled at once */
+}
+
+static void on_finish(struct run *r, const struct run_result *res)
+{
+    struct attempt *a = OWNER(r, struct attempt, run);
+    struct worker *w = a->w;
+    struct boot now = clock_boot();
+    if (a->dropped) { /* I2: a late result changes nothing */
+        w->started_jobs--;
+        batch_unref(w, a->batch);
+        end_attempt(w, a);
+        lease_dropped(w);
+        return;
+    }
+    slots_observe(a->kind, now, (struct dur){now.us - a->started.us});
+    settle_result(a, res, now);
+    end_attempt(w, a);
+}
+
+static void on_progress(struct run *r, struct sv json)
+{
+    struct attempt *a = OWNER(r, struct attempt, run);
+    if (!a->dropped)
+        renew_thread_progress(&a->w->renew, a->lease, json, &a->progress_turn, &a->progress_at);
+}
+
+/* The one place that resolves time limits: the job's, else its kind's, else none (B10). */
+static struct dur resolve_timeout(const struct lease *l, const struct kind *k)
+{
+    struct dur d = l->timeout.us ? l->timeout : k->timeout;
+    return d.us > 0 ? d : DUR_NONE;
+}
+
+static struct attempt *make_attempt(struct worker *w, struct ready r, struct kind *k)
+{
+    if (!w->free_attempts)
+        add_slab(w);
+    struct attempt *a = w->free_attempts;
+    w->free_attempts = a->next;
+    a->w = w;
+    a->kind = k;
+    a->pool = k->pool;
+    a->lease = r.lease;
+    a->batch = r.batch;
+    a->started = clock_boot();
+    a->dropped = a->cancelled = false;
+    a->progress_turn = 0;
+    a->run = (struct run){.job = r.lease,
+                          .lease_deadline = {atomic_load(&w->renew.deadline)},
+                          .timeout = resolve_timeout(r.lease, k),
+                          .log_name = a->log_name,
+                          .log_dir = w->log_dir,
+                          .finish = on_finish,
+                          .progress = on_progress};
+    store_log_name(r.lease->id, r.lease->fence, a->log_name);
+    return a;
+}
+
+static void observe_wait(struct worker *w, const struct attempt *a)
+{
+    const struct lease *l = a->lease;
+    int64_t started = l->claimed_at.us + (a->started.us - a->batch->at.us);
+    metric_observe(&w->metrics, METRIC_queue_wait, (struct dur){started - l->ready_at.us});
+}
+
+void runs_start(struct worker *w, struct ready r)
+{
+    struct kind *k = slots_kind(w, r.lease->kind);
+    if (!k || !k->pool) { /* not asked for; somebody who knows the kind will take it */
+        settle_unstarted(w, r, OUTCOME_RELEASED);
+        return;
+    }
+    struct attempt *a = make_attempt(w, r, k);
+    struct pawl_err err = {0};
+    link_attempt(w, a);
+    w->started_jobs++;
+    observe_wait(w, a);
+    if (k->handler->ops->start(k->handler, &a->run, &err) == 0)
+        return; /* `a` may be gone already */
+    settle_start_failure(a, &err);
+    end_attempt(w, a);
+}
+
+static void cancel(struct attempt *a, enum cancel_why why)
+{
+    if (!a->cancelled)
+        a->why = why;
+    a->cancelled = true;
+    a->kind->handler->ops->cancel(a->kind->handler, &a->run, why);
+}
+
+void runs_cancel_all(struct worker *w, enum cancel_why why)
+{
+    for (struct attempt *a = w->running.next, *next; a != &w->running; a = next) {
+        next = a->next; /* cancel may end it at once */
+        cancel(a, why);
+    }
+}
+
+bool runs_cancel(struct worker *w, job_id id)
+{
+    for (struct attempt *a = w->running.next; a != &w->running; a = a->next)
+        if (a->lease->id.v == id.v) {
+            if (!a->cancelled) /* every renewal repeats the request until the job has ended */
+                cancel(a, CANCEL_ASKED);
+            return true;
+        }
+    return false;
+}
+
+void runs_drop(struct attempt *a)
+{
+    if (a->dropped)
+        return;
+    a->dropped = true;
+    metric_add(&a->w->metrics, METRIC_lease_lost, 1);
+    cancel(a, CANCEL_LEASE_LOST);
+}
+
+void runs_drop_all(struct worker *w)
+{
+    for (struct attempt *a = w->running.next, *next; a != &w->running; a = next) {
+        next = a->next;
+        runs_drop(a);
+    }
+}

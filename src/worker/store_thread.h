@@ -1,0 +1,52 @@
+/* The store thread: owns the one handle that settles, sweeps and claims. It takes a turn, does all
+ * of it in one transaction and gives it back only after the commit (I12). When the store fails it
+ * closes the handle, reopens it with backoff for up to store_timeout and reads back. */
+#ifndef PAWL_WORKER_STORE_THREAD_H
+#define PAWL_WORKER_STORE_THREAD_H
+
+#include "turn.h"
+#include "worker.h"
+#include <pthread.h>
+
+/* What the thread says besides turns; each field is taken once by the loop. */
+struct store_news {
+    bool opened; /* a handle is open, for the first time or again: */
+    int wake_fd; /* its wake descriptor, duplicated for the loop; -1: none */
+    int log_dir; /* duplicated; -1: none */
+    bool down;   /* the store failed; err says how; retrying */
+    struct pawl_err err;
+};
+
+struct store_thread {
+    const struct worker_options *o;
+    struct metrics *metrics;
+    const struct claim_request *claim; /* queues and `only` of every claim */
+    pthread_t thread;
+    bool started;
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t cond;
+    struct turn *in, *out;
+    bool quit, hurry;
+    struct store_news news;
+    struct store *store; /* written by the thread under the lock; NULL while there is none */
+};
+
+PAWL_MUST_USE int store_thread_start(struct store_thread *st, struct pawl_err *err);
+/* Finishes the turn in hand, closes the handle and joins. Harmless when not started. */
+void store_thread_stop(struct store_thread *st);
+/* Stop waiting for a store that failed: the turn in hand is given up. */
+void store_thread_hurry(struct store_thread *st);
+/* Loop thread; there is at most one turn under way. */
+void store_thread_give(struct store_thread *st, struct turn *t);
+struct turn *store_thread_take(struct store_thread *st); /* a finished turn or NULL */
+struct store_news store_thread_news(struct store_thread *st);
+/* Loop thread: clear the wake descriptor; false while no handle is open. */
+bool store_thread_wake_clear(struct store_thread *st);
+
+/* The store cannot work on: reopen it (or give up), rather than blame the request. */
+bool store_failed(int code);
+/* No use in trying again. */
+bool store_lost_for_good(int code);
+
+#endif

@@ -1,0 +1,33 @@
+#include "threads.h"
+
+#include <signal.h>
+
+void threads_init(pthread_mutex_t *lock, pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int threads_start(pthread_t *out, void *(*main)(void *), void *arg, struct pawl_err *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int e = pthread_create(out, NULL, main, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return e ? err_errno(err, PAWL_EIO, e, "cannot start a thread") : 0;
+}
+
+struct timespec threads_deadline(struct dur from_now)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t ns = t.tv_nsec + (from_now.us > 0 ? from_now.us : 0) % 1000000 * 1000;
+    t.tv_sec += (from_now.us > 0 ? from_now.us : 0) / 1000000 + ns / 1000000000;
+    t.tv_nsec = ns % 1000000000;
+    return t;
+}

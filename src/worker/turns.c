@@ -1,0 +1,141 @@
+/* Handing turns to the store thread and taking them in. The next turn leaves before the last one's
+ * results are worked on, so that the store and the handlers are busy at the same time. */
+#include "worker_internal.h"
+
+void turns_init(struct worker *w)
+{
+    for (size_t i = 0; i < N_TURNS; i++) {
+        struct turn *t = &w->turns[i];
+        arena_init(&t->texts);
+        arena_init(&t->seen_arena);
+        t->ready_in = DUR_NONE;
+        t->n_pools = w->n_pools;
+        t->pools = mem_zalloc(w->n_pools, sizeof(*t->pools));
+        for (size_t p = 0; p < w->n_pools; p++)
+            t->pools[p] =
+                (struct claim_pool){.kinds = w->pools[p].kinds, .n_kinds = w->pools[p].n_kinds};
+    }
+    w->filling = &w->turns[0];
+}
+
+static void free_batch(struct batch *b)
+{
+    if (!b)
+        return;
+    arena_done(&b->arena);
+    free(b);
+}
+
+void turns_done(struct worker *w)
+{
+    for (size_t i = 0; i < N_TURNS; i++) {
+        struct turn *t = &w->turns[i];
+        arena_done(&t->texts);
+        arena_done(&t->seen_arena);
+        free(t->settles);
+        free(t->ended);
+        free(t->outcomes);
+        free(t->pools);
+        free_batch(t->batch);
+        free_batch(t->held);
+    }
+}
+
+static struct turn *spare(struct worker *w)
+{
+    struct turn *t = w->turns;
+    while (t == w->filling || t == w->away || t == w->coming)
+        t++;
+    return t;
+}
+
+static void give(struct worker *w)
+{
+    struct turn *t = w->filling;
+    w->away = t;
+    w->filling = spare(w);
+    store_thread_give(&w->store, t);
+}
+
+void turns_hello(struct worker *w)
+{
+    give(w);
+}
+
+void turns_send(struct worker *w)
+{
+    if (w->away || w->broken)
+        return;
+    struct turn *t = w->filling;
+    t->session = w->session;
+    housekeeping_plan(w, t);
+    slots_plan(w, t);
+    bool work = t->n_settles || t->want || t->sweep || t->prune || w->look_due;
+    bool judging = w->draining && !w->n_running && !w->n_ready && work;
+    t->look = w->look_due || judging;
+    w->look_due = false;
+    if (work)
+        give(w);
+}
+
+static void discard_claim(struct worker *w, struct turn *t)
+{
+    batch_put(w, t->batch); /* the end of that session gives the jobs back */
+    t->batch = NULL;
+}
+
+static void take_claim(struct worker *w, struct turn *t)
+{
+    if (!t->batch)
+        return;
+    bool mine = t->session.id.v == w->session.id.v && !w->lost;
+    if (!mine)
+        discard_claim(w, t);
+    else
+        slots_take_in(w, t);
+    if (mine && t->session_stale)
+        lease_lost(w);
+    if (t->claim_rc < 0 && !t->recovered)
+        LOG(&w->log, LOG_WARN, "claim_failed", LOG_S("error", sv_of(t->claim_err.msg)));
+}
+
+static void give_up(struct worker *w, struct turn *t)
+{
+    for (size_t i = 0; i < t->n_settles; i++)
+        batch_unref(w, t->ended[i].batch);
+    t->n_settles = 0;
+    if (t->batch)
+        discard_claim(w, t);
+    worker_break(w, &t->err);
+}
+
+static void take_in(struct worker *w, struct turn *t)
+{
+    size_t claimed = t->batch ? t->batch->n : 0;
+    if (t->recovered)
+        readback(w, t);
+    take_claim(w, t);
+    housekeeping_after(w, t, claimed);
+    turns_send(w);
+    settle_committed(w, t);
+    if (t->look)
+        drain_judge(w, t);
+}
+
+void turns_receive(struct worker *w)
+{
+    struct turn *t = store_thread_take(&w->store);
+    if (!t)
+        return;
+    w->away = NULL;
+    w->coming = t;
+    if (t->rc < 0)
+        give_up(w, t);
+    else
+        take_in(w, t);
+    t->sweep = t->look = t->prune = false;
+    t->want = 0;
+    t->ready_in = DUR_NONE;
+    w->coming = NULL;
+    worker_soon(w);
+}

@@ -1,0 +1,212 @@
+/* The loop thread's view of a worker: its pools, runs, the turn being filled, and its timers.
+ * Everything here is touched by the loop thread only. */
+#ifndef PAWL_WORKER_INTERNAL_H
+#define PAWL_WORKER_INTERNAL_H
+
+#include "progress.h"
+#include "renew_thread.h"
+#include "store_thread.h"
+#include "turn.h"
+#include "worker.h"
+#include <stddef.h>
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+enum {
+    CLAIM_MAX = 4096, /* jobs of one claim; adapted down to keep transactions short */
+    CLAIM_MIN = 64,
+    HELD_MAX = 2 * CLAIM_MAX, /* one batch being run, one being claimed */
+    PUMP_MAX = 1024,          /* jobs started before the loop looks at its descriptors again */
+    HELD_BYTES_MAX = 8 << 20, /* prefetched payloads */
+    PREFETCH_MS = 100,        /* what is held should end within this */
+    SLOW_MS = 50,             /* kinds slower than this are not prefetched */
+    GIVE_BACK_MS = 1000,      /* a prefetched job that did not start by then goes back */
+    GIVE_BACK_HINT_MS = 100,  /* the same when something changed in the store */
+    N_TURNS = 3,              /* filled by the loop, at the store, being taken in */
+};
+
+struct kind {
+    struct sv name;
+    struct handler *handler;
+    struct dur timeout;
+    int max_attempts;
+    struct pool *pool;
+    bool timed;     /* mean_us is known */
+    double mean_us; /* moving average of its attempts */
+    struct boot last_end;
+};
+
+/* A claimed job that has not started. */
+struct ready {
+    struct lease *lease;
+    struct batch *batch;
+};
+
+struct pool {
+    const char *name;
+    struct sv *kinds;
+    struct kind **members;
+    size_t n_kinds;
+    int slots, running;
+    struct ready *ring; /* claimed and waiting for a slot, in claim order */
+    size_t head, n_ready, cap;
+    size_t window;     /* jobs it may hold beyond its slots; doubles while claims come back full */
+    double mean_us;    /* moving average over its kinds */
+    double mean_bytes; /* of what a held job weighs */
+    bool dry;          /* the last claim found nothing for it */
+};
+
+/* One attempt under way. */
+struct attempt {
+    struct run run; /* first: what the handler sees */
+    struct worker *w;
+    struct kind *kind;
+    struct pool *pool;
+    const struct lease *lease;
+    struct batch *batch;
+    struct boot started;
+    bool dropped;   /* its lease is lost: the result will be discarded */
+    bool cancelled; /* a cancel was sent: */
+    enum cancel_why why;
+    uint64_t progress_turn;
+    size_t progress_at;
+    struct attempt *prev, *next;
+    char log_name[64];
+};
+
+enum stopping {
+    GO_ON,
+    STOP_CLAIMING, /* running jobs may end until the stop timer */
+    STOP_NOW,      /* running jobs were told to end */
+};
+
+struct worker {
+    const struct worker_options *o;
+    struct loop *loop;
+    struct logger log; /* a copy: `around` is the progress bar's */
+    struct metrics metrics;
+    struct worker_report report;
+
+    struct kind *kinds; /* sorted by name */
+    size_t n_kinds;
+    struct pool *pools;
+    size_t n_pools;
+    struct claim_request claim; /* queues and `only`: the same in every claim */
+    int64_t slots;
+
+    struct attempt running; /* ring of attempts under way, itself the anchor */
+    size_t n_running, n_ready;
+    struct attempt *free_attempts;
+    struct attempt **slabs;
+    size_t n_slabs, cap_slabs;
+    struct batch *free_batches;
+
+    struct turn turns[N_TURNS];
+    struct turn *filling; /* settles go here */
+    struct turn *away;    /* at the store thread; NULL: it is idle */
+    struct turn *coming;  /* being taken in */
+    size_t claim_max;
+
+    struct store_thread store;
+    struct renew_thread renew;
+    struct session session; /* id.v 0: none at the moment */
+    bool lost;              /* the session is lost, its runs are ending */
+    bool store_open, store_down;
+    int log_dir;
+    struct watch wake, signals;
+
+    bool stepping, step_again;
+    bool paused, draining;
+    enum worker_command obeyed; /* the last one: renewals repeat it */
+    enum stopping stopping;
+    bool broken; /* the store is given up; error below */
+    struct pawl_err error;
+    bool finished; /* nothing is left to do: the loop ends */
+
+    int64_t started_jobs, ended_jobs; /* for stop_after_jobs */
+    bool only_ended;                  /* worker_options.only: it came to an end */
+    bool sweep_due, look_due, prune_due;
+    struct boot last_sweep, last_prune;
+    struct dur idle_delay; /* grows while due times prove fruitless */
+    bool base_known;
+    int64_t failed_base;
+    struct boot stuck_since;
+    struct look_summary {
+        int64_t left, failed, stuck;
+        bool known;
+    } seen;
+
+    struct timer soon, poll, sweep_timer, age, stop, after, lease;
+    struct progress_display progress;
+};
+
+/* worker.c */
+void worker_soon(struct worker *w); /* have worker_step() run when the current callback is over */
+void worker_break(struct worker *w, const struct pawl_err *cause); /* give up: end everything */
+bool worker_idle(const struct worker *w); /* nothing running, held or waiting to be settled */
+
+/* slots.c: pools, prefetch, refill */
+void slots_init(struct worker *w);
+void slots_done(struct worker *w);
+struct kind *slots_kind(struct worker *w, struct sv name); /* NULL if unknown */
+void slots_take_in(struct worker *w, struct turn *t);      /* claimed leases become ready */
+bool slots_pump(struct worker *w);                         /* start what can start; true: more */
+void slots_plan(struct worker *w, struct turn *t);         /* what to claim */
+void slots_wet(struct worker *w);                          /* look for work again in every pool */
+void slots_give_back(struct worker *w, struct dur older_than); /* us 0: all that is ready */
+void slots_drop(struct worker *w);              /* forget what is ready: lease lost */
+bool slots_cancel(struct worker *w, job_id id); /* a job that has not started */
+void slots_observe(struct kind *k, struct boot now, struct dur took);
+struct batch *batch_get(struct worker *w);
+void batch_put(struct worker *w, struct batch *b);
+void batch_unref(struct worker *w, struct batch *b); /* put back with its last lease */
+
+/* runs.c: one attempt from start to its settle */
+void runs_init(struct worker *w);
+void runs_done(struct worker *w);
+void runs_start(struct worker *w, struct ready r);
+void runs_cancel_all(struct worker *w, enum cancel_why why);
+bool runs_cancel(struct worker *w, job_id id);
+void runs_drop(struct attempt *a); /* its lease is lost */
+void runs_drop_all(struct worker *w);
+
+/* settle_queue.c: ends of attempts on their way to the store */
+void settle_result(struct attempt *a, const struct run_result *res, struct boot now);
+void settle_start_failure(struct attempt *a, const struct pawl_err *err);
+void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome);
+void settle_committed(struct worker *w, struct turn *t); /* count and log */
+
+/* turns.c: handing turns over and taking them in */
+void turns_init(struct worker *w);
+void turns_done(struct worker *w);
+void turns_send(struct worker *w);
+void turns_receive(struct worker *w);
+void turns_hello(struct worker *w); /* an empty turn: the store thread opens its handle */
+
+/* housekeeping.c: what happens by time or hint rather than by a job */
+void housekeeping_init(struct worker *w);
+void housekeeping_done(struct worker *w);
+void housekeeping_plan(struct worker *w, struct turn *t);
+void housekeeping_after(struct worker *w, const struct turn *t, size_t claimed);
+void housekeeping_store_news(struct worker *w);
+
+/* readback.c: after the store failed, bring both views of this session together. I12 */
+void readback(struct worker *w, struct turn *t);
+
+/* lease.c: the session as the loop sees it */
+void lease_init(struct worker *w);
+void lease_news(struct worker *w);
+void lease_dropped(struct worker *w); /* a run of the lost session has ended */
+void lease_lost(struct worker *w);
+
+/* drain.c */
+void drain_judge(struct worker *w, const struct turn *t);
+void drain_report(struct worker *w); /* the final count of failures */
+
+/* signals.c: signals, commands, limits: everything that ends a worker */
+PAWL_MUST_USE int signals_init(struct worker *w, struct pawl_err *err);
+void signals_done(struct worker *w);
+void stop_claiming(struct worker *w);
+void stop_now(struct worker *w);
+
+#endif
