@@ -1,0 +1,14 @@
+#include "app.h"
+
+int main(int argc, char **argv)
+{
+    static const struct cli_app app = {
+        .open_store = app_open_store,
+        .kinds = app_kinds,
+        .n_kinds = APP_KINDS,
+        .run_worker = app_run_worker,
+        .scratch_new = app_scratch_new,
+        .scratch_free = app_scratch_free,
+    };
+    return cli_main(&app, argc, argv);
+}

@@ -1,0 +1,246 @@
+/* A worker put together: zygote, loop, handlers, kinds and pools. */
+#include "app.h"
+
+#include "exec.h"
+#include "mem.h"
+#include "noop.h"
+#include "process.h"
+#include <sys/prctl.h>
+#include <unistd.h>
+
+const char *const app_kinds[APP_KINDS] = {"exec", "noop"};
+
+struct assembly {
+    const struct run_request *req;
+    struct zygote *zygote;
+    struct loop *loop;
+    struct handler *exec, *noop;
+    struct worker_kind *kinds;
+    size_t n_kinds;
+    struct pool_conf *pools; /* names borrowed */
+    size_t n_pools;
+    sigset_t signals;
+};
+
+/* Every kind there is: built in, then configured. */
+static size_t count_kinds(const struct config *c)
+{
+    return APP_KINDS + c->n_kinds;
+}
+
+static const char *kind_name(const struct config *c, size_t i)
+{
+    return i < APP_KINDS ? app_kinds[i] : c->kinds[i - APP_KINDS].name;
+}
+
+static int check_kind(const struct config *c, const char *option, const char *kind,
+                      struct pawl_err *err)
+{
+    size_t n = count_kinds(c);
+    AUTO_FREE const char **names = mem_zalloc(n, sizeof(*names));
+    for (size_t i = 0; i < n; i++) {
+        names[i] = kind_name(c, i);
+        if (!strcmp(kind, names[i]))
+            return 0;
+    }
+    const char *near = sv_nearest(sv_of(kind), names, n);
+    err_set(err, PAWL_EUSAGE, "%s: neither built in nor in the configuration is kind '%s'", option,
+            kind);
+    if (near)
+        err_hint(err, "did you mean '%s'?", near);
+    return PAWL_EUSAGE;
+}
+
+static bool wanted(const struct run_request *r, const char *kind)
+{
+    for (size_t i = 0; i < r->n_kinds; i++)
+        if (!strcmp(kind, r->kinds[i]))
+            return true;
+    return r->n_kinds == 0;
+}
+
+static bool runs_processes(const struct config *c, const char *kind)
+{
+    const struct kind_conf *k = config_kind(c, sv_of(kind));
+    return strcmp(k && k->handler ? k->handler : kind, "noop") != 0;
+}
+
+static bool needs_zygote(const struct run_request *r)
+{
+    for (size_t i = 0; i < count_kinds(r->config); i++) {
+        const char *kind = kind_name(r->config, i);
+        if (wanted(r, kind) && runs_processes(r->config, kind))
+            return true;
+    }
+    return false;
+}
+
+static void add_kind(struct assembly *a, const char *name)
+{
+    const struct config *c = a->req->config;
+    const struct kind_conf *k = config_kind(c, sv_of(name));
+    a->kinds[a->n_kinds++] = (struct worker_kind){
+        .name = name,
+        .handler = runs_processes(c, name) ? a->exec : a->noop,
+        .timeout = k && k->timeout.us ? k->timeout : c->worker_timeout,
+        .max_attempts = k && k->max_attempts ? k->max_attempts : (int)c->retry_max_attempts,
+    };
+}
+
+/* A configured kind may carry a built-in name: once is enough. */
+static bool has_kind(const struct assembly *a, const char *name)
+{
+    for (size_t i = 0; i < a->n_kinds; i++)
+        if (!strcmp(a->kinds[i].name, name))
+            return true;
+    return false;
+}
+
+static void add_kinds(struct assembly *a)
+{
+    const struct config *c = a->req->config;
+    a->kinds = mem_zalloc(count_kinds(c), sizeof(*a->kinds));
+    for (size_t i = 0; i < count_kinds(c); i++) {
+        const char *name = kind_name(c, i);
+        if (wanted(a->req, name) && !has_kind(a, name))
+            add_kind(a, name);
+    }
+}
+
+static void set_pool(struct assembly *a, char *kind, int slots)
+{
+    for (size_t i = 0; i < a->n_pools; i++)
+        if (!strcmp(a->pools[i].kind, kind)) {
+            a->pools[i].slots = slots;
+            return;
+        }
+    a->pools[a->n_pools++] = (struct pool_conf){kind, slots};
+}
+
+static int default_slots(const struct config *c)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (c->worker_slots > 0)
+        return (int)c->worker_slots;
+    return cpus > 0 ? (int)cpus : 1;
+}
+
+/* Configured pools, then flags over them; `*` is sized by worker.slots unless one of them does. */
+static void add_pools(struct assembly *a)
+{
+    static char rest[] = "*";
+    const struct run_request *r = a->req;
+    a->pools = mem_zalloc(r->config->n_pools + r->n_pools + 1, sizeof(*a->pools));
+    set_pool(a, rest, default_slots(r->config));
+    for (size_t i = 0; i < r->config->n_pools; i++)
+        set_pool(a, r->config->pools[i].kind, r->config->pools[i].slots);
+    for (size_t i = 0; i < r->n_pools; i++)
+        set_pool(a, r->pools[i].kind, r->pools[i].slots);
+}
+
+static int open_store(void *arg, struct store **out, struct pawl_err *err)
+{
+    const struct assembly *a = arg;
+    return app_open_store(a->req->config, STORE_CREATE, out, err);
+}
+
+static void on_session(void *arg, const struct session *session)
+{
+    struct assembly *a = arg;
+    struct pawl_err err;
+    if (a->zygote && zygote_set_session_lock(a->zygote, session->lock_fd, &err) < 0)
+        LOG(a->req->log, LOG_ERROR, "zygote", LOG_S("error", sv_of(err.msg)));
+}
+
+static void on_deadline(void *arg, struct boot deadline)
+{
+    struct assembly *a = arg;
+    if (a->zygote)
+        zygote_set_deadline(a->zygote, deadline);
+}
+
+static int run(struct assembly *a, struct worker_report *out, struct pawl_err *err)
+{
+    const struct run_request *r = a->req;
+    struct worker_options o = {
+        .config = r->config,
+        .loop = a->loop,
+        .open_store = open_store,
+        .open_arg = a,
+        .kinds = a->kinds,
+        .n_kinds = a->n_kinds,
+        .only_kinds = r->n_kinds > 0,
+        .pools = a->pools,
+        .n_pools = a->n_pools,
+        .queues = r->queues,
+        .n_queues = r->n_queues,
+        .drain = r->drain,
+        .no_fail = r->no_fail,
+        .patience = r->patience,
+        .stop_after_jobs = r->stop_after_jobs,
+        .stop_after = r->stop_after,
+        .log = r->log,
+        .progress = r->progress,
+        .on_session = on_session,
+        .on_deadline = on_deadline,
+        .on_arg = a,
+        .signals = a->signals,
+    };
+    return worker_run(&o, out, err);
+}
+
+/* In this order: signals, zygote, everything else. The zygote is forked from a process that has no
+ * thread, no database and no secret yet in memory that a job could reach. */
+static int assemble(struct assembly *a, struct pawl_err *err)
+{
+    sigemptyset(&a->signals);
+    sigaddset(&a->signals, SIGINT);
+    sigaddset(&a->signals, SIGTERM);
+    sigaddset(&a->signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, &a->signals, NULL); /* for good: cleaning up is not interrupted either */
+    int rc = needs_zygote(a->req) ? zygote_start(&a->zygote, err) : 0;
+    if (rc < 0)
+        return rc;
+    prctl(PR_SET_DUMPABLE, 0); /* jobs of the same user cannot read the worker's memory (S38) */
+    rc = loop_new(&a->loop, err);
+    if (rc < 0)
+        return rc;
+    if (a->zygote)
+        a->exec = handler_exec_new(a->zygote, a->loop, a->req->config);
+    a->noop = handler_noop_new(a->loop);
+    add_kinds(a);
+    add_pools(a);
+    return 0;
+}
+
+static void take_apart(struct assembly *a)
+{
+    if (a->exec)
+        a->exec->ops->free(a->exec);
+    if (a->noop)
+        a->noop->ops->free(a->noop);
+    if (a->zygote)
+        zygote_stop(a->zygote);
+    if (a->loop)
+        loop_free(a->loop);
+    free(a->kinds);
+    free(a->pools);
+    prctl(PR_SET_DUMPABLE, 1);
+}
+
+int app_run_worker(const struct run_request *req, struct worker_report *out, struct pawl_err *err)
+{
+    struct assembly a = {.req = req};
+    for (size_t i = 0; i < req->n_kinds; i++)
+        if (check_kind(req->config, "--kind", req->kinds[i], err) < 0)
+            return PAWL_EUSAGE;
+    for (size_t i = 0; i < req->n_pools; i++)
+        if (strcmp(req->pools[i].kind, "*") != 0 &&
+            check_kind(req->config, "--pool", req->pools[i].kind, err) < 0)
+            return PAWL_EUSAGE;
+    int rc = assemble(&a, err);
+    if (rc == 0)
+        rc = run(&a, out, err);
+    take_apart(&a);
+    return rc;
+}

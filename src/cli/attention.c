@@ -1,0 +1,98 @@
+/* The `!` lines of status: each names a thing that needs a person and the command to paste. */
+#include "job_out.h"
+#include "status.h"
+#include <stdio.h>
+
+struct attention {
+    struct cli *c;
+    void (*each)(struct cli *c, struct sv line);
+};
+
+static void tell(const struct attention *t, const char *fmt, ...) PAWL_PRINTF(2, 3);
+static void tell(const struct attention *t, const char *fmt, ...)
+{
+    char line[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    t->each(t->c, sv_of(line));
+}
+
+static int64_t ready(const int64_t n[N_JOB_STATES])
+{
+    return n[JOB_QUEUED] + n[JOB_WAITING];
+}
+
+static void unknown_kinds(const struct attention *t, const struct status_view *s)
+{
+    for (size_t i = 0; i < s->n_classes; i++) {
+        const struct class_view *v = &s->classes[i];
+        if (ready(v->n) && !kind_known(t->c, s, v->kind))
+            tell(t,
+                 "%lld jobs of kind '" SV_FMT "' in queue '" SV_FMT
+                 "' that no worker knows: add it to kinds: in pawl.yaml, or pawl cancel --kind "
+                 "'" SV_FMT "'",
+                 (long long)ready(v->n), SV_ARG(v->kind), SV_ARG(v->queue), SV_ARG(v->kind));
+    }
+}
+
+static void paused_queues(const struct attention *t, const struct queue_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].paused && ready(rows[i].n))
+            tell(t, "queue '" SV_FMT "' is paused with %lld jobs: pawl resume '" SV_FMT "'",
+                 SV_ARG(rows[i].queue), (long long)ready(rows[i].n), SV_ARG(rows[i].queue));
+}
+
+static void dead_workers(const struct attention *t, const struct status_view *s)
+{
+    for (size_t i = 0; i < s->n_sessions; i++) {
+        const struct session_view *v = &s->sessions[i];
+        if (!v->alive && v->running)
+            tell(t,
+                 "worker '" SV_FMT "' died holding %d jobs, the next worker takes them over: "
+                 "pawl run",
+                 SV_ARG(v->name), v->running);
+    }
+}
+
+static void no_worker(const struct attention *t, const struct status_view *s,
+                      const struct queue_row *rows, size_t n)
+{
+    int64_t jobs = 0;
+    for (size_t i = 0; i < s->n_sessions; i++)
+        if (s->sessions[i].alive)
+            return;
+    for (size_t i = 0; i < n; i++)
+        jobs += rows[i].paused ? 0 : ready(rows[i].n);
+    if (jobs)
+        tell(t, "%lld jobs and no worker: pawl run", (long long)jobs);
+}
+
+static void low_disk(const struct attention *t)
+{
+    struct store_info info;
+    struct store *store = t->c->store;
+    if (store->ops->info(store, &info, NULL) == 0 && info.free_bytes >= 0 &&
+        info.free_bytes < t->c->config->disk_reserve)
+        tell(t,
+             "%lld MiB free beside the store, disk_reserve is %lld MiB: make room, or pawl prune",
+             (long long)(info.free_bytes >> 20), (long long)(t->c->config->disk_reserve >> 20));
+}
+
+void status_attention(struct cli *c, const struct status_view *s, const struct queue_row *rows,
+                      size_t n, void (*each)(struct cli *c, struct sv line))
+{
+    struct attention t = {c, each};
+    unknown_kinds(&t, s);
+    paused_queues(&t, rows, n);
+    if (s->poisoned)
+        tell(&t,
+             "%lld poison jobs, each killed its workers: pawl list --state failed --error "
+             "poison",
+             (long long)s->poisoned);
+    dead_workers(&t, s);
+    no_worker(&t, s, rows, n);
+    low_disk(&t);
+}

@@ -1,0 +1,158 @@
+/* pawl show: everything about one job. */
+#include "job_out.h"
+#include "mem.h"
+#include "text.h"
+
+static const struct opt opts[] = {OPT_END};
+static const struct example examples[] = {
+    {"pawl add -- echo hello", "something to show"},
+    {"pawl show 1", "state, times, attempts"},
+    {"pawl show 1 --json", "the same for a script"},
+    EXAMPLE_END,
+};
+
+static void put_field(struct str *s, const char *name, struct sv value)
+{
+    if (!value.p)
+        return;
+    str_addf(s, "%-13s", name);
+    text_safe(s, value, 0);
+    str_addc(s, '\n');
+}
+
+static void put_time(struct str *s, const char *name, struct wall t)
+{
+    AUTO_STR struct str text = STR_INIT(64);
+    if (!t.us)
+        return;
+    wall_format(t, &text);
+    put_field(s, name, str_sv(&text));
+}
+
+static void put_state(struct str *s, const struct job_view *job, bool color)
+{
+    str_addf(s, "%-13s", "state");
+    out_styled(s, color, job_state_style(job->state), sv_of(job_state_name(job->state)));
+    if (job->cancel_asked && !job_state_terminal(job->state))
+        str_adds(s, ", cancel asked");
+    if (job->wait_reason && job->state == JOB_WAITING)
+        str_addf(s, " (%s)", wait_reason_name(job->wait_reason));
+    str_addc(s, '\n');
+}
+
+static void put_error(struct str *s, const struct job_view *job)
+{
+    if (job->cls == CLASS_NONE && !job->error.p)
+        return;
+    const char *cls = fail_class_name(job->cls);
+    str_addf(s, "%-13s%s%s", "error", cls ? cls : "", cls ? ": " : "");
+    text_safe(s, job->error, 0);
+    if (job->exit_code >= 0)
+        str_addf(s, " (exit %d)", job->exit_code);
+    str_addc(s, '\n');
+}
+
+static void put_counts(struct str *s, const struct job_view *job, const struct config *config)
+{
+    AUTO_STR struct str text = STR_INIT(STR_LINE);
+    str_addf(s, "%-13s%d of %d", "attempt", job->attempt, job_max_attempts(job, config));
+    if (job->transient)
+        str_addf(s, ", %d transient", job->transient);
+    if (job->lost)
+        str_addf(s, ", %d lost", job->lost);
+    str_addf(s, "\n%-13s%lld\n", "fence", (long long)job->fence.v);
+    dur_format(job_timeout(job, config), &text);
+    put_field(s, "timeout", str_sv(&text));
+}
+
+static void put_attempt(struct str *s, const struct attempt_view *a)
+{
+    str_addf(s, "  %d  fence %lld  ", a->attempt, (long long)a->fence.v);
+    wall_format(a->started_at, s);
+    str_addf(s, "  %s", a->finished_at.us ? outcome_name(a->outcome) : "running");
+    if (a->finished_at.us) {
+        str_adds(s, " after ");
+        dur_human(DUR_US(a->finished_at.us - a->started_at.us), s);
+    }
+    str_adds(s, "  on ");
+    text_safe(s, a->worker.p ? a->worker : SV("-"), 0);
+    if (a->log_bytes)
+        str_addf(s, "  %lld bytes of output", (long long)a->log_bytes);
+    if (a->error.p) {
+        str_adds(s, "\n     ");
+        text_safe(s, a->error, 0);
+    }
+    str_addc(s, '\n');
+}
+
+static void put_job(struct str *s, const struct job_view *job, const struct cli *c)
+{
+    str_addf(s, "%-13s%lld\n", "job", (long long)job->id.v);
+    put_field(s, "queue", job->queue);
+    put_field(s, "kind", job->kind);
+    put_field(s, "key", job->key);
+    put_field(s, "host", job->host);
+    put_field(s, "lock", job->lock);
+    str_addf(s, "%-13s%d\n", "priority", job->priority);
+    put_state(s, job, c->out.color);
+    put_counts(s, job, c->config);
+    put_field(s, "worker", job->worker);
+    put_time(s, "created", job->created_at);
+    put_time(s, "available", job->available_at);
+    put_time(s, "claimed", job->claimed_at);
+    put_time(s, "lease until", job->lease_until);
+    put_time(s, "finished", job->finished_at);
+    if (job->parent.v)
+        str_addf(s, "%-13s%lld\n", "parent", (long long)job->parent.v);
+    put_field(s, "payload", job->payload);
+    put_field(s, "progress", job->progress);
+    put_field(s, "result", job->result);
+    put_error(s, job);
+    if (job->n_attempts)
+        str_adds(s, "attempts\n");
+    for (size_t i = 0; i < job->n_attempts; i++)
+        put_attempt(s, &job->attempts[i]);
+}
+
+static void print(struct cli *c, const struct job_view *job)
+{
+    AUTO_STR struct str s = STR_INIT(STR_OUTPUT * 2);
+    if (out_is_json(&c->out)) {
+        struct jw w = jw_make(&s);
+        job_write(&w, job, JOB_COMPLETE, c->config);
+        out_object(&c->out, str_sv(&s));
+    } else {
+        put_job(&s, job, c);
+        out_put(&c->out, str_sv(&s));
+    }
+}
+
+static int run(struct cli *c, struct pawl_err *err)
+{
+    job_id id;
+    struct arena a;
+    struct job_view job;
+    if (cli_job_id(c->args.pos[0], &id, err) < 0)
+        return PAWL_EUSAGE;
+    int rc = cli_open(c, STORE_READ, err);
+    if (rc < 0)
+        return rc;
+    arena_init(&a);
+    rc = c->store->ops->job_get(c->store, id, &a, &job, err);
+    if (rc == 0)
+        print(c, &job);
+    arena_done(&a);
+    return rc;
+}
+
+const struct cmd cmd_show = {
+    .name = "show",
+    .usage = "ID",
+    .about = "Shows one job: its state and why, its data, result and last error, and every "
+             "attempt with worker, times and outcome.",
+    .opts = opts,
+    .examples = examples,
+    .min_args = 1,
+    .max_args = 1,
+    .run = run,
+};
