@@ -1,0 +1,92 @@
+load helper
+
+@test "migrate sets up a store and is done" {
+    try 0 migrate
+    says "up to date"
+    [ -e pawl.db ]
+    try 0 --json migrate
+    same True "$(json 'd["from"] == d["to"]')"
+}
+
+@test "backup: a store of its own; never over a file" {
+    pawl add --key k -- true
+    try 0 backup copy.db
+    same 1 "$(pawl --store copy.db list -o ndjson | wc -l)"
+    try 5 backup copy.db
+    try 2 backup
+}
+
+@test "config check" {
+    try 0 config check
+    says "pawl.yaml: ok"
+    printf 'worker: {slots: many}\n' >pawl.yaml
+    try 4 config check
+    says "pawl.yaml:1: "
+    printf 'wroker: {slots: 1}\n' >pawl.yaml
+    try 4 config check
+    says 'did you mean "worker'
+    try 4 list
+    try 3 --config missing.yaml config check
+    try 2 config
+    try 2 config edit
+}
+
+@test "config show: value and origin" {
+    PAWL_WORKER_LEASE=45s try 0 --store s.db config show --json
+    same "45s PAWL_WORKER_LEASE" "$(json '[v["value"] + " " + v["origin"] for v in d if v["key"] == "worker.lease"][0]')"
+    same "pawl.yaml:1" "$(json '[v["origin"] for v in d if v["key"] == "retry.base"][0]')"
+    same "s.db --store" "$(json '[v["value"] + " " + v["origin"] for v in d if v["key"] == "store"][0]')"
+    try 0 config show
+    prints "worker.lease"
+}
+
+@test "doctor: all well" {
+    pawl add -- true
+    try 0 doctor
+    [[ "$output" != *FAIL* ]]
+    prints "integrity: no errors"
+    prints "schema: "
+    try 0 doctor --json
+    same "set()" "$(json '{x["verdict"] for x in d} - {"ok", "warn"}')"
+}
+
+@test "a file that is not a store: exit 4, left alone" {
+    echo "this is not a database, just some text that is long enough to be one page" >pawl.db
+    cp pawl.db before
+    for command in list "add -- true" "run --drain"; do
+        try 4 $command
+    done
+    cmp pawl.db before
+    rm pawl.db
+    python3 -c 'import sqlite3; sqlite3.connect("pawl.db").execute("create table t(x)")'
+    try 4 add -- true
+    try 4 list
+}
+
+@test "a folder that is not there or not writable: exit 6" {
+    try 6 --store missing/pawl.db add -- true
+    [ "$(id -u)" -ne 0 ] || skip "root may write everywhere"
+    mkdir locked
+    chmod 500 locked
+    try 6 --store locked/pawl.db add -- true
+}
+
+@test "bench drain: figures, and nothing left behind" {
+    try 0 bench drain --jobs 500 --json
+    json 'd["enqueue_per_s"] > 0 and d["drain_per_s"] > 0 or 1/0'
+    try 0 bench drain --jobs 500 --lanes 10 --interleaved
+    prints "drain_per_s"
+    same "pawl.yaml" "$(ls | grep -v ^separate-stderr)"
+}
+
+@test "bench exec and latency" {
+    try 0 bench exec --jobs 10 -j 2 --json
+    json 'd["drain_per_s"] > 0 or 1/0'
+    try 0 bench latency --jobs 3 --json
+    json 'd["p50_ms"] >= 0 or 1/0'
+    try 2 bench
+    try 2 bench frob
+    try 2 bench latency --lanes 3
+    try 2 bench drain --interleaved
+    same "pawl.yaml" "$(ls | grep -v ^separate-stderr)"
+}

@@ -1,0 +1,593 @@
+#include "fake_store.h"
+
+#include "mem.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct handle {
+    struct store store;
+    struct fake *f;
+    int hint, slot;
+    bool in_group, broken;
+};
+
+static struct handle *handle_of(struct store *s)
+{
+    return (struct handle *)s;
+}
+
+static void enter(struct handle *h)
+{
+    if (!h->in_group)
+        pthread_mutex_lock(&h->f->lock);
+}
+
+static void leave(struct handle *h)
+{
+    pthread_cond_broadcast(&h->f->changed);
+    if (!h->in_group)
+        pthread_mutex_unlock(&h->f->lock);
+}
+
+/* With the lock held: does this call fail? */
+static int fault(struct fake *f, struct pawl_err *err)
+{
+    f->calls++;
+    bool hit = f->fail_at && f->calls >= f->fail_at && f->calls <= f->fail_at + f->fail_more;
+    if (f->fault != FAULT_NONE && (hit || f->down)) {
+        f->failed++;
+        return err_set(err, f->code, "planted fault in call %d", f->calls);
+    }
+    return 0;
+}
+
+static void push_hint(struct fake *f)
+{
+    uint64_t one = 1;
+    for (size_t i = 0; i < ARRAY_LEN(f->hints); i++)
+        if (f->hints[i] >= 0)
+            (void)!write(f->hints[i], &one, sizeof(one));
+}
+
+static struct fake_job *find(struct fake *f, int64_t id)
+{
+    return id >= 1 && (size_t)id <= f->n_jobs ? &f->jobs[id - 1] : NULL;
+}
+
+static struct fake_session *session(struct fake *f, int64_t id)
+{
+    return id >= 1 && id <= f->n_sessions ? &f->sessions[id - 1] : NULL;
+}
+
+static bool paused(struct fake *f, const char *queue)
+{
+    for (int i = 0; i < f->n_paused; i++)
+        if (strcmp(f->paused[i].queue, queue) == 0)
+            return true;
+    return false;
+}
+
+/* ---- operations ---- */
+
+static void op_close(struct store *s)
+{
+    struct handle *h = handle_of(s);
+    pthread_mutex_lock(&h->f->lock);
+    h->f->hints[h->slot] = -1;
+    pthread_mutex_unlock(&h->f->lock);
+    close(h->hint);
+    free(h);
+}
+
+static struct wall op_now(struct store *s)
+{
+    (void)s;
+    return (struct wall){clock_boot().us};
+}
+
+static int op_group_begin(struct store *s, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    enter(h);
+    int rc = h->broken ? err_set(err, PAWL_EBROKEN, "broken") : fault(h->f, err);
+    if (rc < 0) {
+        leave(h);
+        return rc;
+    }
+    h->in_group = true;
+    if (h->f->rollback) {
+        h->f->copy = mem_dup(h->f->jobs, h->f->n_jobs * sizeof(*h->f->jobs));
+        h->f->n_copy = h->f->n_jobs;
+    }
+    return 0;
+}
+
+static void end_group(struct handle *h, bool undo)
+{
+    struct fake *f = h->f;
+    if (undo) {
+        memcpy(f->jobs, f->copy, f->n_copy * sizeof(*f->jobs));
+        f->n_jobs = f->n_copy;
+        f->first_live = 0;
+    }
+    free(f->copy);
+    f->copy = NULL;
+    h->in_group = false;
+    pthread_cond_broadcast(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static int op_group_commit(struct store *s, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    int rc = fault(h->f, err);
+    bool uncertain = rc < 0 && h->f->fault == FAULT_UNCERTAIN;
+    h->broken = rc < 0;
+    end_group(h, rc < 0 && !uncertain);
+    return uncertain ? err_set(err, PAWL_EUNCERTAIN, "planted uncertain commit") : rc;
+}
+
+static void op_group_abort(struct store *s)
+{
+    end_group(handle_of(s), true);
+}
+
+static int op_session_begin(struct store *s, const struct session_spec *spec, struct session *out,
+                            struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    enter(h);
+    if (h->f->down) {
+        leave(h);
+        return err_set(err, h->f->code, "down");
+    }
+    struct fake_session *v = &h->f->sessions[h->f->n_sessions++];
+    *v = (struct fake_session){.id = h->f->n_sessions,
+                               .alive = true,
+                               .lease_us = spec->lease.us,
+                               .until_us = clock_boot().us + spec->lease.us};
+    snprintf(v->filter, sizeof(v->filter), "%s", spec->filter);
+    *out = (struct session){.id = {v->id}, .lock_fd = -1};
+    leave(h);
+    return 0;
+}
+
+static void release_all(struct fake *f, int64_t owner, bool refund)
+{
+    for (size_t i = f->first_live; i < f->n_jobs; i++)
+        if (f->jobs[i].state == JOB_RUNNING && f->jobs[i].owner == owner) {
+            f->jobs[i].state = JOB_QUEUED;
+            f->jobs[i].attempt -= refund;
+        }
+}
+
+static int op_session_end(struct store *s, struct session *v, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    (void)err;
+    enter(h);
+    release_all(h->f, v->id.v, true);
+    session(h->f, v->id.v)->alive = false;
+    leave(h);
+    return 0;
+}
+
+static void list_cancels(struct fake *f, int64_t owner, struct arena *a, struct renew_result *out)
+{
+    job_id *v = arena_zalloc(a, f->n_jobs, sizeof(*v));
+    for (size_t i = f->first_live; i < f->n_jobs; i++)
+        if (f->jobs[i].state == JOB_RUNNING && f->jobs[i].owner == owner && f->jobs[i].cancel_asked)
+            v[out->n_cancels++].v = f->jobs[i].id;
+    out->cancels = v;
+}
+
+static int op_renew(struct store *s, const struct renew_request *r, struct arena *a,
+                    struct renew_result *out, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    enter(h);
+    struct fake_session *v = session(h->f, r->session->id.v);
+    struct renew_result res = {0};
+    int rc = h->f->down ? err_set(err, h->f->code, "down") : 0;
+    h->f->renewals++;
+    if (rc == 0 && (!v->alive || v->until_us < clock_boot().us)) {
+        res.stale = true;
+    } else if (rc == 0) {
+        v->until_us = clock_boot().us + v->lease_us;
+        res.command = v->command;
+        list_cancels(h->f, v->id, a, &res);
+    }
+    if (rc == 0)
+        *out = res;
+    leave(h);
+    return rc;
+}
+
+static bool pool_takes(const struct claim_pool *p, const char *kind)
+{
+    for (size_t i = 0; i < p->n_kinds; i++)
+        if (sv_eq(p->kinds[i], sv_of(kind)))
+            return true;
+    return false;
+}
+
+static bool admitted(struct fake *f, const struct claim_request *r, const struct fake_job *j)
+{
+    bool ready =
+        j->state == JOB_QUEUED || (j->state == JOB_WAITING && j->available_us <= clock_boot().us);
+    if (!ready || paused(f, j->queue) || (r->only.v && r->only.v != j->id))
+        return false;
+    for (size_t i = 0; i < r->n_queues; i++)
+        if (sv_eq(r->queues[i], sv_of(j->queue)))
+            return true;
+    return r->n_queues == 0;
+}
+
+static void lease_job(struct fake_job *j, int64_t owner, int pool, struct arena *a,
+                      struct lease *out)
+{
+    j->state = JOB_RUNNING;
+    j->owner = owner;
+    j->fence++;
+    j->attempt++;
+    int64_t now = clock_boot().us;
+    *out = (struct lease){.id = {j->id},
+                          .fence = {j->fence},
+                          .queue = sv_of(arena_strndup(a, j->queue, strlen(j->queue))),
+                          .kind = sv_of(arena_strndup(a, j->kind, strlen(j->kind))),
+                          .payload = SV("null"),
+                          .attempt = j->attempt,
+                          .transient = j->transient,
+                          .max_attempts = j->max_attempts,
+                          .created_at = {now},
+                          .ready_at = {now},
+                          .claimed_at = {now},
+                          .pool = pool};
+}
+
+static struct dur next_due(struct fake *f)
+{
+    struct dur d = DUR_NONE;
+    for (size_t i = f->first_live; i < f->n_jobs; i++)
+        if (f->jobs[i].state == JOB_WAITING) {
+            int64_t us = f->jobs[i].available_us - clock_boot().us;
+            us = us > 0 ? us : 0;
+            if (d.us < 0 || us < d.us)
+                d.us = us;
+        }
+    return d;
+}
+
+static void claim(struct fake *f, const struct claim_request *r, struct arena *a,
+                  struct claim_result *out)
+{
+    size_t total = 0, taken[16] = {0};
+    for (size_t p = 0; p < r->n_pools; p++)
+        total += (size_t)r->pools[p].want;
+    out->leases = arena_zalloc(a, total, sizeof(*out->leases));
+    while (f->first_live < f->n_jobs && job_state_terminal(f->jobs[f->first_live].state))
+        f->first_live++;
+    for (size_t i = f->first_live; i < f->n_jobs && out->n < total; i++)
+        for (size_t p = 0; p < r->n_pools && admitted(f, r, &f->jobs[i]); p++)
+            if (taken[p] < (size_t)r->pools[p].want && pool_takes(&r->pools[p], f->jobs[i].kind)) {
+                taken[p]++;
+                lease_job(&f->jobs[i], r->session->id.v, (int)p, a, &out->leases[out->n++]);
+            }
+    out->next_due = out->n ? DUR_NONE : next_due(f);
+}
+
+static int op_claim(struct store *s, const struct claim_request *r, struct arena *a,
+                    struct claim_result *out, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    struct fake *f = h->f;
+    enter(h);
+    int rc = fault(f, err);
+    f->claims++;
+    struct fake_session *v = session(f, r->session->id.v);
+    struct claim_result res = {.next_due = DUR_NONE};
+    if (rc == 0 && (!v->alive || v->until_us < clock_boot().us))
+        res.session_stale = true;
+    else if (rc == 0)
+        claim(f, r, a, &res);
+    if (rc == 0)
+        *out = res;
+    leave(h);
+    return rc;
+}
+
+static void note_attempt(struct fake_job *j, int64_t fence, enum outcome outcome)
+{
+    if (j->n_attempts < (int)ARRAY_LEN(j->attempts))
+        j->attempts[j->n_attempts++] = (struct fake_attempt){fence, outcome};
+}
+
+static void settle(struct fake_job *j, const struct settle *v)
+{
+    static const enum job_state states[] = {
+        [OUTCOME_DONE] = JOB_DONE,       [OUTCOME_SKIPPED] = JOB_SKIPPED,
+        [OUTCOME_FAILED] = JOB_FAILED,   [OUTCOME_RETRY] = JOB_WAITING,
+        [OUTCOME_RELEASED] = JOB_QUEUED, [OUTCOME_CANCELLED] = JOB_CANCELLED};
+    j->state = states[v->outcome];
+    j->available_us = clock_boot().us + v->delay.us;
+    j->attempt -= v->refund_attempt;
+    j->transient += v->count_transient;
+    j->terminal_events += job_state_terminal(j->state);
+    note_attempt(j, v->fence.v, v->outcome);
+}
+
+static int op_settle(struct store *s, const struct settle *v, size_t n, enum settle_outcome *out,
+                     struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    enter(h);
+    int rc = fault(h->f, err);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        struct fake_job *j = find(h->f, v[i].id.v);
+        bool live = j && j->state == JOB_RUNNING && j->fence == v[i].fence.v;
+        out[i] = live ? SETTLE_OK : SETTLE_STALE;
+        if (live)
+            settle(j, &v[i]);
+    }
+    leave(h);
+    return rc;
+}
+
+static int op_sweep(struct store *s, const struct sweep_request *r, struct sweep_result *out,
+                    struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    (void)r;
+    enter(h);
+    int rc = fault(h->f, err);
+    h->f->sweeps++;
+    if (rc == 0)
+        *out = (struct sweep_result){0};
+    leave(h);
+    return rc;
+}
+
+static int op_held(struct store *s, const struct session *v, struct arena *a, struct lease **out,
+                   size_t *out_n, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    struct fake *f = h->f;
+    enter(h);
+    int rc = fault(f, err);
+    if (rc == 0) {
+        struct lease *l = arena_zalloc(a, f->n_jobs, sizeof(*l));
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_jobs; i++)
+            if (f->jobs[i].state == JOB_RUNNING && f->jobs[i].owner == v->id.v)
+                l[n++] = (struct lease){.id = {f->jobs[i].id},
+                                        .fence = {f->jobs[i].fence},
+                                        .queue = SV("q"),
+                                        .kind = SV("k"),
+                                        .attempt = f->jobs[i].attempt};
+        *out = l;
+        *out_n = n;
+    }
+    leave(h);
+    return rc;
+}
+
+static int op_act(struct store *s, const struct act_request *r, struct act_result *out,
+                  struct pawl_err *err)
+{
+    (void)s, (void)r, (void)err;
+    *out = (struct act_result){0};
+    return 0;
+}
+
+static int op_job_get(struct store *s, job_id id, struct arena *a, struct job_view *out,
+                      struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    enter(h);
+    int rc = fault(h->f, err);
+    struct fake_job *j = find(h->f, id.v);
+    if (rc == 0 && !j)
+        rc = err_set(err, PAWL_ENOTFOUND, "no job %lld", (long long)id.v);
+    if (rc == 0) {
+        struct attempt_view *v = arena_zalloc(a, (size_t)j->n_attempts, sizeof(*v));
+        for (int i = 0; i < j->n_attempts; i++)
+            v[i] = (struct attempt_view){.fence = {j->attempts[i].fence},
+                                         .outcome = j->attempts[i].outcome};
+        *out = (struct job_view){.id = id,
+                                 .state = j->state,
+                                 .queue = sv_of(arena_strndup(a, j->queue, strlen(j->queue))),
+                                 .kind = sv_of(arena_strndup(a, j->kind, strlen(j->kind))),
+                                 .fence = {j->fence},
+                                 .attempts = v,
+                                 .n_attempts = (size_t)j->n_attempts};
+    }
+    leave(h);
+    return rc;
+}
+
+static struct class_view *class_of(struct fake *f, struct class_view *v, size_t *n,
+                                   const struct fake_job *j, struct arena *a)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (sv_eq(v[i].queue, sv_of(j->queue)) && sv_eq(v[i].kind, sv_of(j->kind)))
+            return &v[i];
+    assert(*n < 32);
+    v[*n] = (struct class_view){.queue = sv_of(arena_strndup(a, j->queue, strlen(j->queue))),
+                                .kind = sv_of(arena_strndup(a, j->kind, strlen(j->kind))),
+                                .paused = paused(f, j->queue)};
+    return &v[(*n)++];
+}
+
+static int op_status(struct store *s, int max_running, struct arena *a, struct status_view *out,
+                     struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    struct fake *f = h->f;
+    (void)max_running;
+    enter(h);
+    int rc = fault(f, err);
+    if (rc == 0) {
+        struct class_view *c = arena_zalloc(a, 32, sizeof(*c));
+        struct session_view *v = arena_zalloc(a, (size_t)f->n_sessions, sizeof(*v));
+        size_t n = 0;
+        for (size_t i = 0; i < f->n_jobs; i++)
+            class_of(f, c, &n, &f->jobs[i], a)->n[f->jobs[i].state]++;
+        for (int i = 0; i < f->n_sessions; i++) {
+            v[i].id.v = f->sessions[i].id;
+            v[i].alive = f->sessions[i].alive;
+            v[i].filter =
+                sv_of(arena_strndup(a, f->sessions[i].filter, strlen(f->sessions[i].filter)));
+        }
+        *out = (struct status_view){
+            .classes = c, .n_classes = n, .sessions = v, .n_sessions = (size_t)f->n_sessions};
+    }
+    leave(h);
+    return rc;
+}
+
+static int op_wake_fd(struct store *s)
+{
+    return handle_of(s)->hint;
+}
+
+static void op_wake_clear(struct store *s)
+{
+    uint64_t n;
+    (void)!read(handle_of(s)->hint, &n, sizeof(n));
+}
+
+static const struct store_ops ops = {
+    .name = "fake",
+    .close = op_close,
+    .now = op_now,
+    .group_begin = op_group_begin,
+    .group_commit = op_group_commit,
+    .group_abort = op_group_abort,
+    .session_begin = op_session_begin,
+    .session_end = op_session_end,
+    .renew = op_renew,
+    .claim = op_claim,
+    .settle = op_settle,
+    .sweep = op_sweep,
+    .held = op_held,
+    .act = op_act,
+    .job_get = op_job_get,
+    .status = op_status,
+    .wake_fd = op_wake_fd,
+    .wake_clear = op_wake_clear,
+};
+
+int fake_open(void *arg, struct store **out, struct pawl_err *err)
+{
+    struct fake *f = arg;
+    pthread_mutex_lock(&f->lock);
+    if (f->down) {
+        pthread_mutex_unlock(&f->lock);
+        return err_set(err, f->code, "down");
+    }
+    struct handle *h = mem_zalloc(1, sizeof(*h));
+    h->store.ops = &ops;
+    h->f = f;
+    h->hint = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    while (f->hints[h->slot] >= 0)
+        h->slot++;
+    f->hints[h->slot] = h->hint;
+    pthread_mutex_unlock(&f->lock);
+    *out = &h->store;
+    return 0;
+}
+
+/* ---- the tests' side ---- */
+
+void fake_init(struct fake *f)
+{
+    *f = (struct fake){.rollback = true};
+    pthread_mutex_init(&f->lock, NULL);
+    pthread_cond_init(&f->changed, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(f->hints); i++)
+        f->hints[i] = -1;
+}
+
+void fake_done(struct fake *f)
+{
+    for (size_t i = 0; i < ARRAY_LEN(f->hints); i++)
+        assert(f->hints[i] < 0); /* every handle was closed */
+    free(f->jobs);
+}
+
+int64_t fake_add(struct fake *f, const char *queue, const char *kind)
+{
+    pthread_mutex_lock(&f->lock);
+    ARRAY_GROW(f->jobs, f->n_jobs, f->cap_jobs);
+    struct fake_job *j = &f->jobs[f->n_jobs++];
+    *j = (struct fake_job){.id = (int64_t)f->n_jobs, .state = JOB_QUEUED};
+    snprintf(j->queue, sizeof(j->queue), "%s", queue);
+    snprintf(j->kind, sizeof(j->kind), "%s", kind);
+    int64_t id = j->id;
+    pthread_mutex_unlock(&f->lock);
+    return id;
+}
+
+void fake_hint(struct fake *f)
+{
+    pthread_mutex_lock(&f->lock);
+    push_hint(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_ask(struct fake *f, enum worker_command c)
+{
+    pthread_mutex_lock(&f->lock);
+    for (int i = 0; i < f->n_sessions; i++)
+        f->sessions[i].command = c;
+    push_hint(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_cancel(struct fake *f, int64_t id)
+{
+    pthread_mutex_lock(&f->lock);
+    find(f, id)->cancel_asked = true;
+    push_hint(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_pause(struct fake *f, const char *queue)
+{
+    pthread_mutex_lock(&f->lock);
+    snprintf(f->paused[f->n_paused++].queue, 32, "%s", queue);
+    push_hint(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+void fake_expire_sessions(struct fake *f)
+{
+    pthread_mutex_lock(&f->lock);
+    for (int i = 0; i < f->n_sessions; i++) {
+        f->sessions[i].alive = false;
+        release_all(f, f->sessions[i].id, false);
+    }
+    push_hint(f);
+    pthread_mutex_unlock(&f->lock);
+}
+
+int64_t fake_count(struct fake *f, enum job_state state)
+{
+    int64_t n = 0;
+    pthread_mutex_lock(&f->lock);
+    for (size_t i = 0; i < f->n_jobs; i++)
+        n += f->jobs[i].state == state;
+    pthread_mutex_unlock(&f->lock);
+    return n;
+}
+
+struct fake_job fake_job(struct fake *f, int64_t id)
+{
+    pthread_mutex_lock(&f->lock);
+    struct fake_job j = *find(f, id);
+    pthread_mutex_unlock(&f->lock);
+    return j;
+}
