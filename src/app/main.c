@@ -1,5 +1,7 @@
 #include "app.h"
 
+#include "store_sqlite.h"
+
 int main(int argc, char **argv)
 {
     static const struct cli_app app = {
@@ -10,5 +12,6 @@ int main(int argc, char **argv)
         .scratch_new = app_scratch_new,
         .scratch_free = app_scratch_free,
     };
+    store_sqlite_process_init();
     return cli_main(&app, argc, argv);
 }

@@ -242,6 +242,8 @@ static int parse(struct cli *c, char *const *argv, const struct command **out, s
     *out = NULL;
     if (at < 0)
         return at;
+    if (c->args.has_tail)
+        return err_set(err, PAWL_EUSAGE, "a command is expected before '--'");
     if (!argv[at])
         return 0;
     *out = command_find(sv_of(argv[at]));

@@ -43,7 +43,8 @@ struct figure {
 
 static void report(struct cli *c, const struct figure *f, size_t n)
 {
-    static const struct column columns[] = {{"MEASURE", false, 0}, {"VALUE", true, 0}};
+    static const struct column columns[] = {{"MEASURE", false, 0, false},
+                                            {"VALUE", true, 0, false}};
     AUTO_STR struct str s = STR_INIT(STR_LINE);
     struct jw w = jw_make(&s);
     struct table t;

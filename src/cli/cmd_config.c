@@ -12,9 +12,9 @@ static const struct example examples[] = {
 };
 
 static const struct column columns[] = {
-    {"KEY", false, 0},
-    {"VALUE", false, 48},
-    {"FROM", false, 0},
+    {"KEY", false, 0, false},
+    {"VALUE", false, 48, false},
+    {"FROM", false, 0, false},
 };
 
 static void show_row(void *arg, const struct config_value *v)

@@ -18,9 +18,9 @@ static const struct example examples[] = {
 };
 
 static const struct column columns[] = {
-    {"ID", true, 0},    {"QUEUE", false, 24}, {"KIND", false, 16},
-    {"KEY", false, 32}, {"STATE", false, 0},  {"TRY", true, 0},
-    {"PRIO", true, 0},  {"AGE", true, 0},     {"ERROR", false, 0},
+    {"ID", true, 0, false},    {"QUEUE", false, 24, false}, {"KIND", false, 16, false},
+    {"KEY", false, 32, false}, {"STATE", false, 0, false},  {"TRY", true, 0, false},
+    {"PRIO", true, 0, false},  {"AGE", true, 0, false},     {"ERROR", false, 0, false},
 };
 
 struct listing {

@@ -16,18 +16,20 @@ static const struct example examples[] = {
 };
 
 static const struct column queue_columns[] = {
-    {"QUEUE", false, 32},   {"BLOCKED", true, 0}, {"QUEUED", true, 0},  {"WAITING", true, 0},
-    {"RUNNING", true, 0},   {"DONE", true, 0},    {"SKIPPED", true, 0}, {"FAILED", true, 0},
-    {"CANCELLED", true, 0}, {"RATE", true, 0},    {"MEAN", true, 0},    {"RETRIES", true, 0},
-    {"ETA", true, 0},
+    {"QUEUE", false, 32, false}, {"BLOCKED", true, 0, true}, {"QUEUED", true, 0, true},
+    {"WAITING", true, 0, true},  {"RUNNING", true, 0, true}, {"DONE", true, 0, false},
+    {"SKIPPED", true, 0, true},  {"FAILED", true, 0, true},  {"CANCELLED", true, 0, true},
+    {"RATE", true, 0, true},     {"MEAN", true, 0, true},    {"RETRIES", true, 0, true},
+    {"ETA", true, 0, false},
 };
 static const struct column running_columns[] = {
-    {"WORKER", false, 32}, {"JOB", true, 0}, {"QUEUE", false, 24}, {"KIND", false, 16},
-    {"KEY", false, 32},    {"TRY", true, 0}, {"AGE", true, 0},     {"PROGRESS", false, 0},
+    {"WORKER", false, 32, false}, {"JOB", true, 0, false},       {"QUEUE", false, 24, false},
+    {"KIND", false, 16, false},   {"KEY", false, 32, false},     {"TRY", true, 0, false},
+    {"AGE", true, 0, false},      {"PROGRESS", false, 0, false},
 };
 static const struct column last_columns[] = {
-    {"JOB", true, 0},   {"QUEUE", false, 24}, {"KIND", false, 16},
-    {"KEY", false, 32}, {"AGO", true, 0},     {"ERROR", false, 0},
+    {"JOB", true, 0, false},   {"QUEUE", false, 24, false}, {"KIND", false, 16, false},
+    {"KEY", false, 32, false}, {"AGO", true, 0, false},     {"ERROR", false, 0, false},
 };
 
 static void print_header(struct cli *c, const struct queue_row *rows, size_t n)

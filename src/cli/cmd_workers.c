@@ -15,8 +15,9 @@ static const struct example examples[] = {
 };
 
 static const struct column columns[] = {
-    {"WORKER", false, 0}, {"STATE", false, 0}, {"SLOTS", true, 0},  {"RUNNING", true, 0},
-    {"UP", true, 0},      {"SEEN", true, 0},   {"POOLS", false, 0},
+    {"WORKER", false, 0, false}, {"STATE", false, 0, false}, {"SLOTS", true, 0, false},
+    {"RUNNING", true, 0, false}, {"UP", true, 0, false},     {"SEEN", true, 0, false},
+    {"POOLS", false, 0, false},
 };
 
 void worker_write(struct jw *w, const struct session_view *s)

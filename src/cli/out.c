@@ -75,7 +75,7 @@ void out_putf(struct out *o, const char *fmt, ...)
 void out_styled(struct str *to, bool color, enum style style, struct sv text)
 {
     static const char *const codes[] = {"", "1", "2", "32", "31", "33", "34"};
-    if (!color || style == STYLE_NONE) {
+    if (!color || style == STYLE_NONE || !text.n) {
         str_add(to, text);
         return;
     }

@@ -25,6 +25,8 @@ static int display_width(struct sv s)
 static void put_padded(struct table *t, struct str *line, size_t col, const struct cell *c)
 {
     bool last = col + 1 == t->n_columns;
+    if (t->widths[col] < 0)
+        return;
     int pad = t->widths[col] - c->width;
     if (t->columns[col].right)
         str_addf(line, "%*s", pad, "");
@@ -35,12 +37,36 @@ static void put_padded(struct table *t, struct str *line, size_t col, const stru
         str_addf(line, "%*s", GAP, "");
 }
 
+/* Of the first n columns with the gaps behind them. */
+static int total_width(const struct table *t, size_t n)
+{
+    int total = 0;
+    for (size_t i = 0; i < n; i++)
+        total += t->widths[i] < 0 ? 0 : t->widths[i] + GAP;
+    return total;
+}
+
+static bool all_dashes(const struct table *t, size_t col)
+{
+    for (size_t i = col; i < t->n_cells; i += t->n_columns)
+        if (!sv_eq(t->cells[i].text, SV("-")))
+            return false;
+    return true;
+}
+
+/* Decided once, before the head is printed. */
+static void leave_out(struct table *t)
+{
+    for (size_t i = 0; i < t->n_columns; i++)
+        if (t->out->width && t->columns[i].may_go && all_dashes(t, i) &&
+            total_width(t, t->n_columns) - GAP > t->out->width)
+            t->widths[i] = -1;
+}
+
 /* The last column's text cut to what is left of the terminal's width. */
 static struct cell fitted(const struct table *t, struct cell c)
 {
-    int room = t->out->width;
-    for (size_t i = 0; i + 1 < t->n_columns; i++)
-        room -= t->widths[i] + GAP;
+    int room = t->out->width - total_width(t, t->n_columns - 1);
     if (t->out->width == 0 || c.width <= room || room < 8)
         return c;
     size_t i = 0;
@@ -78,8 +104,10 @@ static void print_head(struct table *t)
 
 static void print_block(struct table *t)
 {
-    if (!t->headed)
+    if (!t->headed) {
+        leave_out(t);
         print_head(t);
+    }
     t->headed = true;
     for (size_t i = 0; i + t->n_columns <= t->n_cells; i += t->n_columns)
         print_row(t, t->cells + i);
@@ -95,7 +123,7 @@ static void add_cell(struct table *t, struct sv safe, enum style style)
     size_t col = t->n_cells % t->n_columns;
     struct cell c = {sv_make(arena_strndup(&t->arena, safe.n ? safe.p : "", safe.n), safe.n), style,
                      display_width(safe)};
-    if (c.width > t->widths[col])
+    if (t->widths[col] >= 0 && c.width > t->widths[col])
         t->widths[col] = c.width;
     ARRAY_GROW(t->cells, t->n_cells, t->cap_cells);
     t->cells[t->n_cells++] = c;

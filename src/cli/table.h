@@ -9,8 +9,9 @@
 
 struct column {
     const char *head;
-    bool right; /* numbers */
-    size_t max; /* longest text shown, in bytes of input, on a terminal; 0: any */
+    bool right;  /* numbers */
+    size_t max;  /* longest text shown, in bytes of input, on a terminal; 0: any */
+    bool may_go; /* left out on a narrow terminal when every cell is "-" */
 };
 struct cell {
     struct sv text; /* in the arena */
@@ -23,7 +24,7 @@ struct table {
     size_t n_columns;
     struct cell *cells;
     size_t n_cells, cap_cells;
-    int *widths;
+    int *widths; /* -1: the column is left out */
     bool headed;
     struct arena arena;
 };

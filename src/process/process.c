@@ -238,18 +238,19 @@ static int request_new(const struct process_spec *s, int control, struct zygote_
     return rc;
 }
 
-static int ask(struct zygote *z, struct loop *loop, const struct process_spec *spec, int control,
-               struct pawl_err *err)
+static int ask(struct zygote *z, const struct process_spec *spec, int control, struct pawl_err *err)
 {
     struct zygote_request *r;
     int rc = request_new(spec, control, &r, err);
-    return rc < 0 ? rc : zygote_request(z, loop, r, err);
+    return rc < 0 ? rc : zygote_request(z, r, err);
 }
 
 int process_spawn(struct zygote *z, struct loop *loop, const struct process_spec *spec,
                   const struct process_events *events, struct process **out, struct pawl_err *err)
 {
-    int pair[2];
+    int pair[2], rc = zygote_use_loop(z, loop, err);
+    if (rc < 0)
+        return rc;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_errno(err, PAWL_EIO, errno, "cannot create a job's control socket");
     struct process *p = mem_zalloc(1, sizeof(*p));
@@ -257,7 +258,7 @@ int process_spawn(struct zygote *z, struct loop *loop, const struct process_spec
     p->loop = loop;
     p->events = *events;
     p->line = STR_INIT(PROCESS_LINE_MAX);
-    int rc = ask(z, loop, spec, pair[1], err);
+    rc = ask(z, spec, pair[1], err);
     if (rc == 0)
         rc = loop_watch(loop, &p->control, EPOLLIN, err);
     if (rc < 0)

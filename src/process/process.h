@@ -22,6 +22,12 @@ PAWL_MUST_USE int zygote_start(struct zygote **out, struct pawl_err *err);
 /* Close it and wait for its end. No process is left; harmless on NULL. */
 void zygote_stop(struct zygote *z);
 
+/* Have `on_death` called on the loop if the zygote dies before zygote_stop(): nothing can be
+ * started any more, a worker should end. To be called before the first process_spawn(), or not at
+ * all. */
+PAWL_MUST_USE int zygote_attach(struct zygote *z, struct loop *loop, void (*on_death)(void *arg),
+                                void *arg, struct pawl_err *err);
+
 /* Have supervisors started from now on hold this lock (store.h: struct session.lock_fd; jobs never
  * get it); the previous one is let go. fd < 0: none. Borrowed: the zygote gets a duplicate. IO when
  * the zygote has died. */

@@ -20,7 +20,9 @@
 struct zygote {
     struct watch watch; /* first: on_event gets it */
     pid_t pid;
-    struct loop *loop; /* where the watch hangs; NULL before the first wait for room */
+    struct loop *loop; /* where the watch hangs; NULL before the first use of one */
+    void (*on_death)(void *arg);
+    void *death_arg;
     struct wire_page *page;
     struct zygote_request *first, **last; /* waiting for room in the socket */
 };
@@ -218,43 +220,72 @@ static bool must_wait(int e)
     return e == EAGAIN || e == ENOBUFS || e == ETOOMANYREFS;
 }
 
-static void on_room(struct watch *w, uint32_t events)
+/* Watch for its death always, for room while requests wait. */
+static int watch(struct zygote *z, struct pawl_err *err)
+{
+    return loop_watch(z->loop, &z->watch, z->first ? EPOLLOUT : 0, err);
+}
+
+static void on_dead(struct zygote *z)
+{
+    loop_unwatch(z->loop, &z->watch);
+    drop_waiting(z);
+    if (z->on_death)
+        z->on_death(z->death_arg);
+}
+
+static void on_event(struct watch *w, uint32_t events)
 {
     struct zygote *z = (struct zygote *)w;
-    while (z->first && !(events & (EPOLLHUP | EPOLLERR))) {
+    if (events & (EPOLLHUP | EPOLLERR)) {
+        on_dead(z);
+        return;
+    }
+    while (z->first && send_request(z, z->first) == 0) {
         struct zygote_request *r = z->first;
-        if (send_request(z, r) < 0) {
-            if (must_wait(errno))
-                return;
-            break;
-        }
         z->first = r->next;
         zygote_request_free(r);
     }
-    drop_waiting(z);
-    loop_unwatch(z->loop, &z->watch);
+    if (z->first)
+        return; /* no room again, or dead: the next event says */
+    z->last = &z->first;
+    if (watch(z, NULL) < 0)
+        loop_unwatch(z->loop, &z->watch);
 }
 
-static int wait_for_room(struct zygote *z, struct loop *loop, struct zygote_request *r,
-                         struct pawl_err *err)
+int zygote_attach(struct zygote *z, struct loop *loop, void (*on_death)(void *arg), void *arg,
+                  struct pawl_err *err)
 {
-    if (loop)
-        z->loop = loop;
+    z->loop = loop;
+    z->watch.on_event = on_event;
+    int rc = watch(z, err);
+    if (rc == 0) {
+        z->on_death = on_death;
+        z->death_arg = arg;
+    }
+    return rc;
+}
+
+int zygote_use_loop(struct zygote *z, struct loop *loop, struct pawl_err *err)
+{
+    return z->loop ? 0 : zygote_attach(z, loop, NULL, NULL, err);
+}
+
+static int wait_for_room(struct zygote *z, struct zygote_request *r, struct pawl_err *err)
+{
     if (!z->loop)
         return err_set(err, PAWL_EIO, "the process helper (zygote) does not read its requests");
-    z->watch.on_event = on_room;
-    if (!z->watch.active) {
-        int rc = loop_watch(z->loop, &z->watch, EPOLLOUT, err);
-        if (rc < 0)
-            return rc;
-    }
+    struct zygote_request **before = z->last;
     *z->last = r;
     z->last = &r->next;
-    return 0;
+    if (watch(z, err) == 0)
+        return 0;
+    *before = NULL;
+    z->last = before;
+    return PAWL_EIO;
 }
 
-int zygote_request(struct zygote *z, struct loop *loop, struct zygote_request *r,
-                   struct pawl_err *err)
+int zygote_request(struct zygote *z, struct zygote_request *r, struct pawl_err *err)
 {
     r->next = NULL;
     if (!z->first) {
@@ -269,7 +300,7 @@ int zygote_request(struct zygote *z, struct loop *loop, struct zygote_request *r
             return err_hint(err, "restart the worker");
         }
     }
-    int rc = wait_for_room(z, loop, r, err);
+    int rc = wait_for_room(z, r, err);
     if (rc < 0)
         zygote_request_free(r);
     return rc;
@@ -290,5 +321,5 @@ int zygote_set_session_lock(struct zygote *z, int fd, struct pawl_err *err)
         }
         r->fds[r->n_fds++] = dup;
     }
-    return zygote_request(z, NULL, r, err);
+    return zygote_request(z, r, err);
 }

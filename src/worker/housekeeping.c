@@ -195,7 +195,7 @@ void housekeeping_after(struct worker *w, const struct turn *t, size_t claimed)
     }
     if (t->sweep)
         after_sweep(w, t);
-    if (t->prune && t->prune_more && worker_idle(w))
+    if (t->prune && t->prune_more && w->stopping == GO_ON && worker_idle(w))
         w->prune_due = true;
     if (w->n_ready && !w->age.slot)
         loop_timer_set(w->loop, &w->age, DUR_MS(GIVE_BACK_MS));

@@ -33,13 +33,20 @@ void stop_now(struct worker *w)
     worker_soon(w);
 }
 
+/* timeout(1) and some supervisors signal the process and then its group: the same request twice. */
+#define SAME_REQUEST DUR_MS(100)
+
 /* First: running jobs may end. Second: at once, and for handlers a second cancel means no grace. */
 static void on_ending_signal(struct worker *w, int signo)
 {
+    bool first = w->report.signal == 0;
+    struct boot now = clock_boot();
+    if (!first && now.us - w->signalled.us < SAME_REQUEST.us)
+        return;
     LOG(&w->log, LOG_INFO, "signal", LOG_I("signal", signo),
         LOG_I("running", (int64_t)w->n_running));
-    bool first = w->report.signal == 0;
     w->report.signal = signo;
+    w->signalled = now;
     if (first) {
         stop_claiming(w);
         return;

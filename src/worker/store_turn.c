@@ -240,7 +240,8 @@ static void prune(struct store *s, unsigned states, struct dur keep, bool *more)
     if (keep.us < 0)
         return;
     req.finished_before.us = s->ops->now(s).us - keep.us;
-    if (s->ops->act(s, &req, &res, &err) == 0 && res.more)
+    /* None of the oldest batch was old enough: no use in looking at it again. */
+    if (s->ops->act(s, &req, &res, &err) == 0 && res.more && res.changed)
         *more = true;
 }
 

@@ -119,6 +119,7 @@ struct worker {
     bool paused, draining;
     enum worker_command obeyed; /* the last one: renewals repeat it */
     enum stopping stopping;
+    struct boot signalled; /* the last ending signal */
     bool broken; /* the store is given up; error below */
     struct pawl_err error;
     bool finished; /* nothing is left to do: the loop ends */

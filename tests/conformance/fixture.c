@@ -165,7 +165,12 @@ struct lease claim_one(struct fixture *f, const struct session *w)
 
 struct settle settle_of(const struct lease *l, enum outcome o)
 {
-    return (struct settle){.id = l->id, .fence = l->fence, .outcome = o, .exit_code = -1};
+    /* The hint may be handed back or not: the meaning is the same. */
+    return (struct settle){.id = l->id,
+                           .fence = l->fence,
+                           .outcome = o,
+                           .exit_code = -1,
+                           .hint = l->id.v % 2 ? l->hint : (struct lease_hint){0}};
 }
 
 enum settle_outcome settle(struct fixture *f, const struct settle *v)

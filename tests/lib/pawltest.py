@@ -203,14 +203,17 @@ class Lab:
                                  f"expected {status}\n{done.stderr}{done.stdout[-2000:]}")
         return done
 
-    def start(self, *args, binary=None, stdout=subprocess.DEVNULL, **settings):
-        """Start and go on."""
+    def start(self, *args, binary=None, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+              **settings):
+        """Start and go on. A descriptor given as stdin is closed here."""
         argv = [binary or self.binary, *map(str, args)]
         self.count += 1
         err_path = self.path(f"err-{self.count}")
         with open(err_path, "wb") as err:
             popen = subprocess.Popen(argv, cwd=self.folder, env=self.env(settings), stdout=stdout,
-                                     stderr=err, stdin=subprocess.DEVNULL)
+                                     stderr=err, stdin=stdin)
+        if stdin >= 0:
+            os.close(stdin)
         process = Process(popen, err_path, ["pawl", *argv[1:]])
         self.started.append(process)
         return process

@@ -158,7 +158,8 @@ void fixture_init(struct fixture *f)
 {
     static int serial;
     *f = (struct fixture){.log_dir = -1};
-    strcpy(f->dir, "/tmp/pawl-process-XXXXXX");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(f->dir, sizeof(f->dir), "%s/pawl-process-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(f->dir));
     f->log_dir = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     snprintf(f->mark, sizeof(f->mark), "PAWL_TEST_MARK=%d.%d.", (int)getpid(), ++serial);

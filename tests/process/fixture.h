@@ -21,7 +21,7 @@
 struct fixture {
     struct zygote *zygote;
     struct loop *loop;
-    char dir[64]; /* temporary */
+    char dir[512]; /* temporary */
     int log_dir;
     char mark[64];       /* "PAWL_TEST_MARK=…", in the environment of every job started here */
     int fds, zygote_fds; /* open at the start */

@@ -7,6 +7,7 @@
  *   close           closes its output and control channel
  *   kids N          N children that ignore SIGTERM, every other one in a session of its own
  *   hop             a process that for ever forks itself, in a new session, and exits
+ *   chatter         writes control lines for ever
  *   fds             prints the numbers of its open descriptors
  *   quit            nothing at all */
 #include <fcntl.h>
@@ -123,6 +124,12 @@ static void hop(void)
     }
 }
 
+static void chatter(void)
+{
+    for (;;)
+        ready();
+}
+
 static void list_fds(void)
 {
     for (int fd = 0; fd < 1024; fd++)
@@ -149,6 +156,8 @@ int main(int argc, char **argv)
         have_kids((int)n);
     else if (!strcmp(mode, "hop"))
         hop();
+    else if (!strcmp(mode, "chatter") && !end)
+        chatter();
     else if (!strcmp(mode, "fds"))
         list_fds();
     ready();

@@ -16,7 +16,7 @@ static const char yaml[] =
     "kinds:\n"
     "  parse: {command: [sh, -c, 'cat; exit $CODE'], env: {CODE: '7', PATH: /bin:/usr/bin},\n"
     "          transient_exit: [7, 75], fatal_exit: [65]}\n"
-    "  picky: {command: [sh, -c, 'read x; eval \"$x\"'], idle_timeout: 200ms, fatal_exit: [65],\n"
+    "  picky: {command: [sh, -c, 'read x; eval \"$x\"'], idle_timeout: 1s, fatal_exit: [65],\n"
     "          transient_log: ['429', 'over loaded']}\n";
 
 struct bed {
@@ -65,7 +65,7 @@ static int setup(void **state)
 {
     struct bed *b = calloc(1, sizeof(*b));
     struct pawl_err err = {0};
-    char path[128];
+    char path[600];
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("PASSED", "yes", 1);
     setenv("SECRET", "no", 1);
@@ -221,15 +221,15 @@ static void kind_rules(void **state)
     ends(b, RUN_FAILED, CLASS_TRANSIENT, "exit 1: Retry-After: 3");
     assert_int_equal(b->result.retry_after.us, 3000000);
     assert_int_equal(run(b, "picky", "sleep 100\n", &err), 0);
-    ends(b, RUN_FAILED, CLASS_ERROR, "no output for 200ms");
+    ends(b, RUN_FAILED, CLASS_ERROR, "no output for 1s");
 }
 
 static void time_limit(void **state)
 {
     struct bed *b = *state;
-    b->run.timeout = DUR_MS(100);
+    b->run.timeout = DUR_S(1);
     sh(b, "echo working; sleep 100");
-    ends(b, RUN_FAILED, CLASS_ERROR, "timed out after 100ms: working");
+    ends(b, RUN_FAILED, CLASS_ERROR, "timed out after 1s: working");
 }
 
 static void cancelling(void **state)
@@ -376,6 +376,17 @@ static void hostile_output(void **state)
     assert_int_equal(text_bad_utf8(str_sv(&b->reason)), b->reason.len);
 }
 
+/* A worker that cannot start anything costs no job an attempt. */
+static void dead_zygote(void **state)
+{
+    struct bed *b = *state;
+    kill(zygote_pid(b->f.zygote), SIGKILL);
+    assert_true(wait_gone(zygote_pid(b->f.zygote)));
+    sh(b, "true");
+    assert_int_equal(b->result.cls, CLASS_TRANSIENT);
+    assert_non_null(strstr(str_cstr(&b->reason), "zygote"));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -383,6 +394,7 @@ int main(void)
         T(exit_codes),    T(failing_starts),    T(environment),  T(input),
         T(kind_rules),    T(time_limit),        T(cancelling),   T(control_lines),
         T(said_outcomes), T(bad_control_lines), T(bad_payloads), T(hostile_output),
+        T(dead_zygote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

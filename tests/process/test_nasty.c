@@ -11,9 +11,9 @@ static const struct child {
     const char *mode, *arg;
     bool says_ready;
 } children[] = {
-    {"ignore-term", NULL, true}, {"daemon", NULL, true}, {"flood", "0", true},
-    {"line", "0", true},         {"close", NULL, true},  {"kids", "50", true},
-    {"hop", NULL, true},         {"quit", NULL, false},
+    {"ignore-term", NULL, true}, {"daemon", NULL, true},  {"flood", "0", true},
+    {"line", "0", true},         {"close", NULL, true},   {"kids", "50", true},
+    {"hop", NULL, true},         {"chatter", NULL, true}, {"quit", NULL, false},
 };
 
 static void check_dead(struct fixture *f)
@@ -27,7 +27,7 @@ static void by_timeout(void **state)
     struct fixture *f = *state;
     for (size_t i = 0; i < ARRAY_LEN(children); i++) {
         struct process_spec s = nasty(f, children[i].mode, children[i].arg, NULL);
-        s.timeout = DUR_MS(150);
+        s.timeout = children[i].says_ready ? DUR_MS(150) : DUR_S(60);
         f->sample = true;
         job_run(f, &s);
         assert_int_equal(f->report.cause,
@@ -78,7 +78,7 @@ static int ready_fd; /* in the worker: where to say that the job is ready */
 
 static void say_ready(struct fixture *f)
 {
-    (void)f;
+    f->on_line = NULL; /* once */
     (void)!write(ready_fd, "r", 1);
 }
 
@@ -132,6 +132,7 @@ static void kill_supervisor(struct fixture *f)
     pid_t supervisor;
     assert_int_equal(children_of(zygote_pid(f->zygote), &supervisor), 1);
     kill(supervisor, SIGKILL);
+    f->on_line = NULL; /* once */
 }
 
 static void by_supervisor_killed(void **state)
@@ -195,7 +196,7 @@ static void one_line_of_a_gigabyte(void **state)
 static void late_output(void **state)
 {
     struct fixture *f = *state;
-    struct process_spec s = shell(f, "(sleep 0.1; echo late; sleep 100) & echo early");
+    struct process_spec s = shell(f, "(sleep 0.02; echo late; sleep 100) & echo early");
     job_run(f, &s);
     assert_int_equal(f->report.exit_code, 0);
     assert_int_equal(f->report.tail.n, 11);

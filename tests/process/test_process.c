@@ -120,13 +120,13 @@ static void time_limits(void **state)
 {
     struct fixture *f = *state;
     struct process_spec s = shell(f, "trap 'echo bye; exit 0' TERM; while :; do sleep 0.01; done");
-    s.timeout = DUR_MS(100);
+    s.timeout = DUR_S(1);
     s.grace = DUR_S(5);
     job_run(f, &s);
     assert_int_equal(f->report.cause, PROCESS_TIMEOUT);
     assert_true(said_bye(f));
-    s = shell(f, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.1; done; sleep 100");
-    s.idle_timeout = DUR_MS(400);
+    s = shell(f, "for i in 1 2 3 4 5 6; do echo $i; sleep 0.2; done; sleep 100");
+    s.idle_timeout = DUR_S(1);
     job_run(f, &s);
     assert_int_equal(f->report.cause, PROCESS_IDLE_TIMEOUT);
     assert_int_equal(f->report.log_bytes, 12); /* the output kept it alive */
@@ -136,7 +136,7 @@ static void stopped_job_is_ended(void **state)
 {
     struct fixture *f = *state;
     struct process_spec s = shell(f, "trap 'echo bye; exit 0' TERM; kill -STOP $$; sleep 100");
-    s.timeout = DUR_MS(100);
+    s.timeout = DUR_S(1);
     s.grace = DUR_S(5);
     job_run(f, &s);
     assert_true(said_bye(f));
@@ -217,6 +217,11 @@ static void kill_zygote(struct fixture *f)
     cancel_gently(f);
 }
 
+static void on_death(void *arg)
+{
+    *(bool *)arg = true;
+}
+
 static void dead_zygote(void **state)
 {
     (void)state;
@@ -226,6 +231,8 @@ static void dead_zygote(void **state)
     struct process_events events = {0};
     fixture_init(&f);
     fixture_start(&f);
+    bool told = false;
+    assert_int_equal(zygote_attach(f.zygote, f.loop, on_death, &told, &err), 0);
     f.on_line = kill_zygote;
     struct process_spec s = nasty(&f, "kids", "5", NULL);
     job_run(&f, &s);
@@ -233,6 +240,7 @@ static void dead_zygote(void **state)
     assert_int_equal(marked_alive(&f, NULL), 0);
     assert_int_equal(process_spawn(f.zygote, f.loop, &s, &events, &p, &err), PAWL_EIO);
     assert_non_null(strstr(err.msg, "zygote"));
+    assert_true(told);
     fixture_done(&f);
 }
 

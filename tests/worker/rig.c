@@ -64,6 +64,10 @@ static void later(struct rig *r, struct run *run, struct dur d)
 static void note_start(struct rig *r, struct run *run, int kind)
 {
     r->runs[run->job->id.v]++;
+    pthread_mutex_lock(&r->fake.lock);
+    r->started++;
+    pthread_cond_broadcast(&r->fake.changed);
+    pthread_mutex_unlock(&r->fake.lock);
     if (++r->running > r->most_running)
         r->most_running = r->running;
     if (++r->running_of[kind] > r->most_of[kind])

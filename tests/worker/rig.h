@@ -20,6 +20,7 @@ struct rig {
     struct pawl_err err;
     struct handler handler; /* embedded: rig_handler() */
     int32_t *runs;          /* starts of each job id */
+    int started;            /* under fake.lock; fake.changed is signalled */
     int running, most_running;
     int running_of[8], most_of[8]; /* by kind index */
     int sessions;

@@ -191,10 +191,10 @@ static void test_term_lets_jobs_end(void **state)
     rig_done(&r);
 }
 
-/* A thread that acts on the store from outside once the given number of jobs run. */
+/* A thread that acts from outside once the given number of jobs were started. */
 struct outsider {
     struct rig *rig;
-    int64_t running;
+    int started;
     void (*act)(struct rig *r);
     pthread_t thread;
 };
@@ -204,26 +204,40 @@ static void *outside(void *arg)
     struct outsider *o = arg;
     struct fake *f = &o->rig->fake;
     pthread_mutex_lock(&f->lock);
-    for (;;) {
-        int64_t n = 0;
-        for (size_t i = 0; i < f->n_jobs; i++)
-            n += f->jobs[i].state == JOB_RUNNING;
-        if (n >= o->running && f->claims)
-            break;
+    while (o->rig->started < o->started || !f->claims)
         pthread_cond_wait(&f->changed, &f->lock);
-    }
     pthread_mutex_unlock(&f->lock);
     o->act(o->rig);
     return NULL;
 }
 
-static int run_with_outsider(struct rig *r, int64_t running, void (*act)(struct rig *r))
+static int run_with_outsider(struct rig *r, int started, void (*act)(struct rig *r))
 {
-    struct outsider o = {.rig = r, .running = running, .act = act};
+    struct outsider o = {.rig = r, .started = started, .act = act};
     pthread_create(&o.thread, NULL, outside, &o);
     int rc = rig_run(r);
     pthread_join(o.thread, NULL);
     return rc;
+}
+
+static void term_again(struct rig *r)
+{
+    (void)r;
+    kill(getpid(), SIGTERM);
+    usleep(150000); /* nearer together they count as one */
+    kill(getpid(), SIGTERM);
+}
+
+static void test_second_term(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r);
+    rig_add(&r, 4, "q", "hang");
+    assert_int_equal(run_with_outsider(&r, 4, term_again), 0);
+    assert_int_equal(r.report.released, 4);
+    assert_int_equal(r.last_cancel, CANCEL_SHUTDOWN);
+    rig_done(&r);
 }
 
 static void cancel_two(struct rig *r)
@@ -460,6 +474,7 @@ static void test_deadline_passes(void **state)
 
 int main(void)
 {
+    alarm(100); /* SIGTERM is the worker's: a test that hangs ends by this one */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_job_once),
         cmocka_unit_test(test_refill_at_once),
@@ -471,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_queue_filter),
         cmocka_unit_test(test_term_releases),
         cmocka_unit_test(test_term_lets_jobs_end),
+        cmocka_unit_test(test_second_term),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_command_stop),
         cmocka_unit_test(test_hint_wakes_idle_worker),

@@ -324,6 +324,7 @@ static void test_wake(void **state)
 
 int main(void)
 {
+    alarm(100); /* SIGTERM is the worker's: a test that hangs ends by this one */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixed_drain), cmocka_unit_test(test_two_workers),
         cmocka_unit_test(test_dead_worker), cmocka_unit_test(test_pause_queue),

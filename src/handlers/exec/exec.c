@@ -135,21 +135,40 @@ static int spawn(struct exec_handler *self, struct exec_run *x, struct exec_env 
     return process_spawn(self->zygote, self->loop, &spec, &events, &x->process, err);
 }
 
+/* Out of descriptors, or the zygote is dead: not the job's fault, so it costs no attempt. */
+static void could_not_spawn(struct run *r, const struct pawl_err *err)
+{
+    r->finish(r, &(struct run_result){.end = RUN_FAILED,
+                                      .cls = CLASS_TRANSIENT,
+                                      .reason = sv_of(err->msg),
+                                      .exit_code = -1,
+                                      .retry_after = DUR_NONE,
+                                      .asked = DUR_NONE});
+}
+
 static int exec_start(struct handler *h, struct run *r, struct pawl_err *err)
 {
     struct exec_handler *self = self_of(h);
+    struct pawl_err why = {0};
     struct exec_run *x = mem_zalloc(1, sizeof(*x));
     x->run = r;
     x->what.kind = config_kind(self->config, r->job->kind);
     x->what.timeout = r->timeout;
     arena_init(&x->arena);
     exec_control_init(&x->control, r, &x->arena);
-    AUTO(exec_env_done) struct exec_env env = {.arena = &x->arena};
-    int rc = spawn(self, x, &env, err);
-    if (rc < 0)
-        run_free(x);
-    else
+    struct exec_env env = {.arena = &x->arena};
+    int rc = spawn(self, x, &env, &why);
+    exec_env_done(&env);
+    if (rc == 0) {
         r->state = x;
+        return 0;
+    }
+    run_free(x);
+    if (rc == PAWL_EIO) {
+        could_not_spawn(r, &why);
+        return 0;
+    }
+    *err = why;
     return rc;
 }
 

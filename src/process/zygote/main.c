@@ -18,6 +18,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,11 +168,20 @@ static void on_signals(void)
     reap();
 }
 
+/* What the worker ignores must not be ignored by jobs. By the system call, because the library
+ * hides the two signals it uses itself; all zero is the default action in every layout of the
+ * struct. */
+static void reset_signals(void)
+{
+    static const long default_action[8];
+    for (int sig = 1; sig < NSIG; sig++)
+        syscall(SYS_rt_sigaction, sig, default_action, NULL, NSIG / 8);
+}
+
 static int become_quiet(void)
 {
     sigset_t all, child;
-    for (int sig = 1; sig < NSIG; sig++)
-        signal(sig, SIG_DFL); /* what the worker ignores must not be ignored by jobs */
+    reset_signals();
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL); /* whoever signals the worker's group does not mean us */
     sigemptyset(&child);

@@ -220,8 +220,7 @@ static void on_control(struct supervisor *s, int64_t now)
     struct wire_cancel msg;
     ssize_t n = recv(s->lines.control, &msg, sizeof(msg), MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        s->lines.broken = true; /* the lifeline: whoever asked for this job is gone */
-        enter_kill(s, PROCESS_CANCELLED, now);
+        s->lines.broken = true;
     } else if (n == sizeof(msg) && msg.type == WIRE_CANCEL) {
         if (msg.at_once)
             enter_kill(s, PROCESS_CANCELLED, now);
@@ -264,6 +263,8 @@ static void turn(struct supervisor *s)
         on_control(s, now);
     if ((p[OUTPUT].revents && output_read(&s->out)) | (p[LINES].revents && channel_read(&s->lines)))
         s->last_output = now;
+    if (s->lines.broken) /* the lifeline: whoever asked for this job is gone */
+        enter_kill(s, PROCESS_CANCELLED, now);
     if (p[SIGNALS].revents) {
         drop_signals(s->signals);
         reap(s, now);

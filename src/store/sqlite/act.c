@@ -62,7 +62,8 @@ static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
     sqlite3_stmt *s = stmt_get(q, STMT_RETRY_JOB, err);
     sqlite3_stmt *more = stmt_get(q, STMT_GRANT_ATTEMPTS, err);
     sqlite3_stmt *poison = stmt_get(q, STMT_POISON_DELETE, err);
-    if (!s || !more || !poison)
+    sqlite3_stmt *result = stmt_get(q, STMT_RESULT_DELETE, err);
+    if (!s || !more || !poison || !result)
         return err->code;
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int64(s, 2, q->now.us);
@@ -70,8 +71,9 @@ static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
     sqlite3_bind_int64(more, 1, id.v);
     sqlite3_bind_int(more, 2, t->attempt + grant);
     sqlite3_bind_int64(poison, 1, id.v);
+    sqlite3_bind_int64(result, 1, id.v);
     if (stmt_run(q, s, err, "retry") < 0 || stmt_run(q, poison, err, "retry") < 0 ||
-        (grant && stmt_run(q, more, err, "retry") < 0))
+        stmt_run(q, result, err, "retry") < 0 || (grant && stmt_run(q, more, err, "retry") < 0))
         return err->code;
     count_move(q, t->lane, (int)t->state, JOB_QUEUED);
     q->wake = true;
@@ -207,6 +209,16 @@ static int drop_old(struct sq *q, enum stmt_id id, int64_t until, struct pawl_er
     return stmt_run(q, s, err, "prune");
 }
 
+static int note_pruned(struct sq *q, int64_t jobs, struct pawl_err *err)
+{
+    char detail[64];
+    if (jobs == 0)
+        return 0;
+    snprintf(detail, sizeof(detail), "{\"jobs\":%lld}", (long long)jobs);
+    return add_event(q, EVENT_PRUNED, (job_id){0}, (fence_no){0}, (session_id){0}, sv_of(detail),
+                     err);
+}
+
 /* With the jobs go expired keys, old rate slots and, where the whole history before a time is
  * pruned, the events before it. */
 static int prune_rest(struct sq *q, const struct act_request *r, struct pawl_err *err)
@@ -245,6 +257,8 @@ static int act_in_op(struct sq *q, const struct act_request *r, struct act_resul
     }
     arena_done(&a);
     if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run)
+        rc = note_pruned(q, out->changed, err);
+    if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run)
         rc = prune_rest(q, r, err);
     out->matched = (int64_t)b.n;
     out->more = b.n == b.max;
@@ -256,8 +270,9 @@ static int act_reading(struct sq *q, const struct act_request *r, struct act_res
                        struct pawl_err *err)
 {
     int rc = read_begin(q, err);
-    if (rc == 0)
-        rc = act_in_op(q, r, out, err);
+    if (rc < 0)
+        return rc;
+    rc = act_in_op(q, r, out, err);
     read_end(q);
     return rc;
 }

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -44,15 +45,21 @@ static const char *const checks[] = {
     "SELECT 'body ' || id || ' has no job' FROM body WHERE id NOT IN (SELECT id FROM job) LIMIT 20",
     "SELECT 'lane ' || l.id || ': its head is not its best ready job' FROM lane l WHERE l.head_id IS"
     " NOT (SELECT id FROM job j WHERE j.state = 1 AND j.lane = l.id ORDER BY j.priority DESC, j.id"
-    " LIMIT 1) LIMIT 20",
+    " LIMIT 1) OR l.head_priority IS NOT (SELECT priority FROM job j WHERE j.id = l.head_id) LIMIT 20",
+    "SELECT 'job ' || j.id || ' and its body lie in different lanes' FROM job j JOIN body b ON b.id ="
+    " j.id WHERE j.lane <> b.lane LIMIT 20",
+    "SELECT 'job ' || id || ' has the unknown state ' || state FROM job WHERE state NOT BETWEEN 0"
+    " AND 7 LIMIT 20",
     "SELECT 'class ' || c.id || ': its head is not the best of its lanes' FROM class c WHERE"
     " c.head_id IS NOT (SELECT l.head_id FROM lane l WHERE l.class = c.id AND l.head_id IS NOT NULL"
-    " ORDER BY l.head_priority DESC, l.head_id LIMIT 1) LIMIT 20",
+    " ORDER BY l.head_priority DESC, l.head_id LIMIT 1) OR c.head_priority IS NOT (SELECT priority"
+    " FROM job j WHERE j.id = c.head_id) LIMIT 20",
     "SELECT 'class ' || c.id || ': counts differ from its jobs' FROM class c LEFT JOIN (SELECT"
-    " l.class, sum(j.state = 1) AS queued, sum(j.state = 2) AS waiting, sum(j.state = 3) AS running,"
+    " l.class, sum(j.state = 0) AS blocked, sum(j.state = 1) AS queued, sum(j.state = 2) AS waiting, sum(j.state = 3) AS running,"
     " sum(j.state = 4) AS done, sum(j.state = 5) AS skipped, sum(j.state = 6) AS failed,"
     " sum(j.state = 7) AS cancelled FROM job j JOIN lane l ON l.id = j.lane GROUP BY l.class) t ON"
-    " t.class = c.id WHERE c.n_queued IS NOT ifnull(t.queued, 0) OR c.n_waiting IS NOT"
+    " t.class = c.id WHERE c.n_blocked IS NOT ifnull(t.blocked, 0) OR c.n_queued IS NOT"
+    " ifnull(t.queued, 0) OR c.n_waiting IS NOT"
     " ifnull(t.waiting, 0) OR c.n_running IS NOT ifnull(t.running, 0) OR c.n_done IS NOT"
     " ifnull(t.done, 0) OR c.n_skipped IS NOT ifnull(t.skipped, 0) OR c.n_failed IS NOT"
     " ifnull(t.failed, 0) OR c.n_cancelled IS NOT ifnull(t.cancelled, 0) LIMIT 20",
@@ -60,6 +67,20 @@ static const char *const checks[] = {
     " LIMIT 20",
     "SELECT 'job ' || id || ' is ' || state || ' but owned' FROM job WHERE state <> 3 AND owner IS"
     " NOT NULL LIMIT 20",
+    "SELECT 'key of job ' || id || ' outlives it without an end' FROM job_key WHERE expires IS NULL"
+    " AND id NOT IN (SELECT id FROM job) LIMIT 20",
+    "SELECT 'job ' || b.id || ' has lost its key' FROM body b WHERE b.key IS NOT NULL AND NOT EXISTS"
+    " (SELECT 1 FROM job_key k WHERE k.id = b.id) LIMIT 20",
+    "SELECT 'job ' || id || ' waits for no time' FROM job WHERE state = 2 AND available_at IS NULL"
+    " AND id NOT IN (SELECT job FROM due) LIMIT 20",
+    "SELECT 'job ' || job || ' is due but does not wait' FROM due WHERE job NOT IN (SELECT id FROM"
+    " job WHERE state = 2 AND available_at IS NULL) LIMIT 20",
+    "SELECT 'attempt ' || fence || ' of job ' || job || ' is left over' FROM attempt WHERE job NOT IN"
+    " (SELECT id FROM job) LIMIT 20",
+    "SELECT 'result of job ' || job || ' is left over' FROM result WHERE job NOT IN (SELECT id FROM"
+    " job) LIMIT 20",
+    "SELECT 'job ' || job || ' is marked as poison but has not failed' FROM poison WHERE job NOT IN"
+    " (SELECT id FROM job WHERE state = 6) LIMIT 20",
     "SELECT 'job ' || id || ' has an id that was not given out' FROM job WHERE id >= (SELECT value"
     " FROM meta WHERE key = 'next_job') LIMIT 20",
 };
@@ -83,6 +104,8 @@ int store_check(struct store *s, struct str *out, struct pawl_err *err)
 {
     struct sq *q = sq_of(s);
     int rc = read_begin(q, err);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(checks); i++)
         rc = run_check(q, checks[i], out, err);
     read_end(q);
@@ -95,8 +118,14 @@ int store_backup(struct store *s, const char *file, struct pawl_err *err)
 {
     struct sq *q = sq_of(s);
     sqlite3 *to = NULL;
-    if (access(file, F_OK) == 0)
+    if (q->broken)
+        return refuse_broken(q, err);
+    int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
         return err_set(err, PAWL_ECONFLICT, "%s exists already", file);
+    if (fd < 0)
+        return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot create %s", file);
+    close(fd);
     int rc = sqlite3_open_v2(file, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     sqlite3_backup *b = rc == SQLITE_OK ? sqlite3_backup_init(to, "main", q->db, "main") : NULL;
     if (b) {
@@ -109,7 +138,7 @@ int store_backup(struct store *s, const char *file, struct pawl_err *err)
         rc = sqlite3_exec(to, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
     int result = 0;
     if (rc != SQLITE_OK) {
-        result = err_set(err, rc == SQLITE_FULL ? PAWL_EFULL : PAWL_EUNREACHABLE,
+        result = err_set(err, (rc & 0xff) == SQLITE_FULL ? PAWL_EFULL : PAWL_EUNREACHABLE,
                          "cannot copy %s to %s: %s", q->path, file,
                          to ? sqlite3_errmsg(to) : sqlite3_errstr(rc));
         (void)unlink(file);

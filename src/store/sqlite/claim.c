@@ -22,7 +22,7 @@ struct node {
 struct picked {
     int64_t id;
     struct lane_entry *lane;
-    int pool;
+    int priority, pool;
 };
 
 struct claim {
@@ -201,7 +201,8 @@ static int take_job(struct claim *c, struct node *node)
 {
     if (!has_room(c, node->cls))
         return 0; /* the lane's head was recorded when its last job was taken */
-    c->picked[c->n_picked++] = (struct picked){node->head.id, node->lane, node->cls->pool};
+    c->picked[c->n_picked++] = (struct picked){node->head.id, node->lane, node->head.priority,
+                                                 node->cls->pool};
     c->left[node->cls->pool]--;
     c->total--;
     int64_t unused;
@@ -270,44 +271,82 @@ static void read_lease(sqlite3_stmt *s, struct arena *a, struct lease *out)
     out->timeout.us = sqlite3_column_int64(s, 10);
 }
 
-static int lease_one(struct claim *c, const struct picked *p, struct lease *out)
+static bool same_stretch(const struct picked *a, const struct picked *b)
+{
+    return a->lane == b->lane && a->priority == b->priority;
+}
+
+static void bind_stretch(sqlite3_stmt *s, const struct picked *first, const struct picked *last)
+{
+    sqlite3_bind_int64(s, 1, first->lane->id);
+    sqlite3_bind_int(s, 2, first->priority);
+    sqlite3_bind_int64(s, 3, first->id);
+    sqlite3_bind_int64(s, 4, last->id);
+}
+
+static int read_stretch(struct claim *c, const struct picked *p, size_t n, struct lease *out)
 {
     struct sq *q = c->q;
-    sqlite3_stmt *row = stmt_get(q, STMT_CLAIM_ROW, c->err);
-    sqlite3_stmt *update = stmt_get(q, STMT_CLAIM_JOB, c->err);
-    if (!row || !update)
+    AUTO_STMT s = stmt_get(q, n > 1 ? STMT_CLAIM_ROWS : STMT_CLAIM_ROW, c->err);
+    if (!s)
         return c->err->code;
-    sqlite3_bind_int64(row, 1, p->id);
-    int rc = stmt_step(q, row, c->err, "claim");
+    bind_stretch(s, &p[0], &p[n - 1]);
+    size_t i = 0;
+    int rc;
+    while ((rc = stmt_step(q, s, c->err, "claim")) == 1) {
+        if (i == n || sqlite3_column_int64(s, 11) != p[i].id)
+            break;
+        struct lease *l = &out[i++];
+        *l = (struct lease){.id = {p[i - 1].id}, .pool = p->pool, .claimed_at = q->now};
+        read_lease(s, c->arena, l);
+        copy_names(q, p->lane, c->arena, l);
+        l->fence.v++; /* I2: grows with every claim */
+        l->attempt++;
+        l->hint = (struct lease_hint){p->lane->id, c->req->session->id, q->now, l->attempt,
+                                      l->priority};
+    }
     if (rc < 0)
         return rc;
-    if (rc == 0)
-        return err_set(c->err, PAWL_ECORRUPT, "%s: job %lld has no body", q->path, (long long)p->id);
-    *out = (struct lease){.id = {p->id}, .pool = p->pool, .claimed_at = q->now};
-    read_lease(row, c->arena, out);
-    sqlite3_reset(row);
-    copy_names(q, p->lane, c->arena, out);
-    out->fence.v++; /* I2: grows with every claim */
-    out->attempt++;
-    out->hint = (struct lease_hint){p->lane->id, c->req->session->id, q->now, out->attempt,
-                                    out->priority};
-    sqlite3_bind_int64(update, 1, p->id);
-    sqlite3_bind_int(update, 2, out->attempt);
-    sqlite3_bind_int64(update, 3, out->fence.v);
-    sqlite3_bind_int64(update, 4, c->req->session->id.v);
-    sqlite3_bind_int64(update, 5, q->now.us);
-    if (stmt_run(q, update, c->err, "claim") < 0)
+    if (rc == 1 || i < n)
+        return err_set(c->err, PAWL_ECORRUPT, "%s: lane %lld and its jobs do not agree", q->path,
+                       (long long)p->lane->id);
+    return 0;
+}
+
+static int take_stretch(struct claim *c, const struct picked *p, size_t n, struct lease *leases)
+{
+    struct sq *q = c->q;
+    sqlite3_stmt *s = stmt_get(q, n > 1 ? STMT_CLAIM_JOBS : STMT_CLAIM_JOB, c->err);
+    if (!s)
         return c->err->code;
-    count_move(q, p->lane, JOB_QUEUED, JOB_RUNNING);
-    return add_event(q, EVENT_CLAIMED, out->id, out->fence, c->req->session->id, SV_NONE, c->err);
+    bind_stretch(s, &p[0], &p[n - 1]);
+    sqlite3_bind_int64(s, 5, c->req->session->id.v);
+    sqlite3_bind_int64(s, 6, q->now.us);
+    if (stmt_run(q, s, c->err, "claim") < 0)
+        return c->err->code;
+    if ((size_t)sqlite3_changes(q->db) != n)
+        return err_set(c->err, PAWL_EINTERNAL, "%s: claimed %d of %zu jobs", q->path,
+                       sqlite3_changes(q->db), n);
+    for (size_t i = 0; i < n; i++) {
+        count_move(q, p->lane, JOB_QUEUED, JOB_RUNNING);
+        if (add_event(q, EVENT_CLAIMED, leases[i].id, leases[i].fence, c->req->session->id, SV_NONE,
+                      c->err) < 0)
+            return c->err->code;
+    }
+    return 0;
 }
 
 static int lease_all(struct claim *c, struct claim_result *out)
 {
     out->leases = arena_alloc(c->arena, (c->n_picked + 1) * sizeof(*out->leases));
-    for (size_t i = 0; i < c->n_picked; i++)
-        if (lease_one(c, &c->picked[i], &out->leases[i]) < 0)
+    for (size_t from = 0, n; from < c->n_picked; from += n) {
+        struct picked *p = &c->picked[from];
+        for (n = 1; from + n < c->n_picked && same_stretch(p, &p[n]); n++)
+            ;
+        if (read_stretch(c, p, n, &out->leases[from]) < 0 ||
+            take_stretch(c, p, n, &out->leases[from]) < 0)
             return c->err->code;
+    }
     out->n = c->n_picked;
     return 0;
 }
@@ -409,7 +448,8 @@ static int collect_only(struct claim *c)
         return c->err->code;
     if (pool_of(c, lane->cls) < 0 || !has_room(c, lane->cls))
         return 0;
-    c->picked[c->n_picked++] = (struct picked){c->req->only.v, lane, lane->cls->pool};
+    c->picked[c->n_picked++] = (struct picked){c->req->only.v, lane, sqlite3_column_int(s, 2),
+                                                 lane->cls->pool};
     return 0;
 }
 
@@ -460,10 +500,9 @@ int store_claim_jobs(struct store *s, const struct claim_request *req, struct ar
     return rc;
 }
 
-int store_held(struct store *s, const struct session *session, struct arena *a, struct lease **out,
-               size_t *out_n, struct pawl_err *err)
+static int read_held(struct sq *q, const struct session *session, struct arena *a,
+                     struct lease **out, size_t *out_n, struct pawl_err *err)
 {
-    struct sq *q = sq_of(s);
     AUTO_STMT ids = stmt_get(q, STMT_HELD, err);
     AUTO_STMT row = stmt_get(q, STMT_HELD_ROW, err);
     if (!ids || !row)
@@ -478,8 +517,13 @@ int store_held(struct store *s, const struct session *session, struct arena *a, 
         struct lane_entry *lane;
         sqlite3_bind_int64(row, 1, l.id.v);
         rc = stmt_step(q, row, err, "held");
-        if (rc != 1 || names_lane_by_id(q, sqlite3_column_int64(row, 11), &lane, err) < 0)
-            break;
+        if (rc < 0)
+            return rc;
+        if (rc == 0)
+            return err_set(err, PAWL_ECORRUPT, "%s: job %lld has no body", q->path,
+                           (long long)l.id.v);
+        if (names_lane_by_id(q, sqlite3_column_int64(row, 11), &lane, err) < 0)
+            return err->code;
         read_lease(row, a, &l);
         l.claimed_at.us = sqlite3_column_int64(row, 12);
         sqlite3_reset(row);
@@ -494,4 +538,16 @@ int store_held(struct store *s, const struct session *session, struct arena *a, 
         memcpy(*out, v, n * sizeof(*v));
     *out_n = n;
     return 0;
+}
+
+int store_held(struct store *s, const struct session *session, struct arena *a, struct lease **out,
+               size_t *out_n, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int rc = read_begin(q, err);
+    if (rc < 0)
+        return rc;
+    rc = read_held(q, session, a, out, out_n, err);
+    read_end(q);
+    return rc;
 }

@@ -272,7 +272,7 @@ static int open_checked(struct sq *q, bool exists, bool create, struct pawl_err 
 {
     int rc = 0;
     bool locked = create && !exists;
-    if (q->options.mode != STORE_READ || access(q->path, W_OK) == 0)
+    if (q->options.mode != STORE_READ)
         rc = turnstile_open(q, err);
     if (!rc && locked)
         rc = turnstile_enter(q, err);

@@ -52,6 +52,12 @@ struct names {
     struct arena arena;
 };
 
+/* Events of the running operation that have no detail; written many at a time. */
+struct event_row {
+    int64_t v[5]; /* at, type, job, fence, session; 0 = null */
+};
+enum { EVENTS_AT_ONCE = 16, ATTEMPTS_AT_ONCE = 16 };
+
 struct sq {
     struct store base; /* first */
     sqlite3 *db;
@@ -64,6 +70,7 @@ struct sq {
     bool locked;                    /* the write lock is held */
     bool in_group;
     bool in_tx;
+    int reading; /* depth of read_begin */
     bool wake;      /* somebody must hear of this transaction */
     bool broken;    /* I12: a commit failed; `cause` says why */
     struct pawl_err cause;
@@ -75,6 +82,8 @@ struct sq {
     uint64_t next_loaded;
     bool next_dirty;
     struct names names;
+    struct event_row events[EVENTS_AT_ONCE];
+    int n_events;
     int64_t metrics_sent[N_METRICS]; /* what `renew` wrote last */
     session_id metrics_of;
 };
@@ -126,12 +135,15 @@ int op_end(struct sq *q, int rc, struct pawl_err *err);
 int group_begin(struct store *s, struct pawl_err *err);
 int group_commit(struct store *s, struct pawl_err *err);
 void group_abort(struct store *s);
-/* A consistent snapshot for several reads. */
+/* A consistent snapshot for several reads; may be nested. */
 int read_begin(struct sq *q, struct pawl_err *err);
 void read_end(struct sq *q);
+int refuse_broken(struct sq *q, struct pawl_err *err); /* BROKEN, with the cause */
 int meta_get(struct sq *q, const char *key, int64_t *out, struct pawl_err *err); /* 1 found, 0 not */
 int meta_set(struct sq *q, const char *key, int64_t v, struct pawl_err *err);
 int next_job_id(struct sq *q, int64_t *out, struct pawl_err *err);
+/* Events are kept back and written together; op_end writes the rest. */
+int write_events(struct sq *q, struct pawl_err *err);
 int add_event(struct sq *q, enum event_type type, job_id job, fence_no fence, session_id session,
               struct sv detail, struct pawl_err *err);
 

@@ -414,7 +414,7 @@ static int walk_events(struct sq *q, const struct event_filter *f, int64_t skip,
     sqlite3_bind_int64(s, 3, f->job.v);
     sqlite3_bind_int64(s, 4, f->types);
     bind_sv(s, 5, f->queue);
-    sqlite3_bind_int64(s, 6, f->limit ? f->limit + skip : -1);
+    sqlite3_bind_int64(s, 6, f->limit && each ? f->limit + skip : -1);
     int rc;
     while ((rc = stmt_step(q, s, err, "events")) == 1) {
         struct event_view v;

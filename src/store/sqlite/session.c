@@ -272,8 +272,8 @@ int store_worker_ask(struct store *s, struct sv name, enum worker_command c, int
                      struct pawl_err *err)
 {
     struct sq *q = sq_of(s);
-    session_id asked[256];
-    int n = 0;
+    AUTO_FREE session_id *asked = NULL;
+    int n = 0, cap = 0;
     int rc = op_begin(q, err);
     if (rc < 0)
         return rc;
@@ -282,9 +282,10 @@ int store_worker_ask(struct store *s, struct sv name, enum worker_command c, int
     if (rc == 0) {
         bind_sv(st, 1, name);
         sqlite3_bind_int(st, 2, (int)c);
-        while ((rc = stmt_step(q, st, err, "ask")) == 1)
-            if (n < (int)ARRAY_LEN(asked))
-                asked[n++].v = sqlite3_column_int64(st, 0);
+        while ((rc = stmt_step(q, st, err, "ask")) == 1) {
+            ARRAY_GROW(asked, n, cap);
+            asked[n++].v = sqlite3_column_int64(st, 0);
+        }
     }
     AUTO_STR struct str detail = STR_INIT(STR_LINE);
     str_addf(&detail, "{\"command\":\"%s\"}", worker_command_name(c));

@@ -3,9 +3,7 @@
 
 struct held {
     struct lane_entry *lane;
-    int priority, attempt;
-    session_id owner;
-    struct wall claimed_at;
+    struct lease_hint hint;
 };
 
 /* 1 if (id, fence) is running, 0 if stale. */
@@ -37,10 +35,7 @@ static int find_held(struct sq *q, const struct settle *v, struct held *out, str
         if (rc <= 0)
             return rc;
     }
-    out->priority = hint.priority;
-    out->attempt = hint.attempt;
-    out->owner = hint.session;
-    out->claimed_at = hint.claimed_at;
+    out->hint = hint;
     return names_lane_by_id(q, hint.lane, &out->lane, err) < 0 ? err->code : 1;
 }
 
@@ -54,23 +49,29 @@ static int was_cancelled(struct sq *q, const struct settle *v, struct pawl_err *
     return stmt_step(q, s, err, "settle");
 }
 
-static int write_attempt(struct sq *q, const struct settle *v, const struct held *h,
+static void bind_attempt(struct sq *q, sqlite3_stmt *s, int at, const struct settle *v,
+                         const struct lease_hint *h, enum outcome outcome)
+{
+    sqlite3_bind_int64(s, at, v->id.v);
+    sqlite3_bind_int64(s, at + 1, v->fence.v);
+    sqlite3_bind_int(s, at + 2, h->attempt);
+    sqlite3_bind_int64(s, at + 3, h->session.v);
+    sqlite3_bind_int64(s, at + 4, v->started_at.us ? v->started_at.us : h->claimed_at.us);
+    sqlite3_bind_int64(s, at + 5, q->now.us);
+    sqlite3_bind_int(s, at + 6, (int)outcome);
+    sqlite3_bind_int(s, at + 7, (int)v->cls);
+    bind_i64_or_null(s, at + 8, v->exit_code, v->exit_code < 0);
+    bind_i64_or_null(s, at + 9, v->log_bytes, v->log_bytes == 0);
+    bind_sv(s, at + 10, v->error);
+}
+
+static int write_attempt(struct sq *q, const struct settle *v, const struct lease_hint *h,
                          enum outcome outcome, struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(q, STMT_ATTEMPT_INSERT, err);
     if (!s)
         return err->code;
-    sqlite3_bind_int64(s, 1, v->id.v);
-    sqlite3_bind_int64(s, 2, v->fence.v);
-    sqlite3_bind_int(s, 3, h->attempt);
-    sqlite3_bind_int64(s, 4, h->owner.v);
-    sqlite3_bind_int64(s, 5, v->started_at.us ? v->started_at.us : h->claimed_at.us);
-    sqlite3_bind_int64(s, 6, q->now.us);
-    sqlite3_bind_int(s, 7, (int)outcome);
-    sqlite3_bind_int(s, 8, (int)v->cls);
-    bind_i64_or_null(s, 9, v->exit_code, v->exit_code < 0);
-    bind_i64_or_null(s, 10, v->log_bytes, v->log_bytes == 0);
-    bind_sv(s, 11, v->error);
+    bind_attempt(q, s, 1, v, h, outcome);
     return stmt_run(q, s, err, "settle");
 }
 
@@ -107,7 +108,7 @@ static int put_back(struct sq *q, const struct settle *v, const struct held *h, 
     sqlite3_bind_int64(s, 1, v->id.v);
     sqlite3_bind_int(s, 2, (int)to);
     sqlite3_bind_int64(s, 3, q->now.us + (wait ? v->delay.us : 0));
-    sqlite3_bind_int(s, 4, h->attempt - (refund && h->attempt > 0));
+    sqlite3_bind_int(s, 4, h->hint.attempt - (refund && h->hint.attempt > 0));
     sqlite3_bind_int(s, 5, v->count_transient);
     sqlite3_bind_int(s, 6, lost);
     sqlite3_bind_int(s, 7, wait ? (int)v->reason : WAIT_NONE);
@@ -120,7 +121,7 @@ static int put_back(struct sq *q, const struct settle *v, const struct held *h, 
     if (v->outcome == OUTCOME_RETRY)
         h->lane->cls->retries++;
     q->wake = true;
-    if (!wait && head_add(q, h->lane, (struct head){v->id.v, h->priority}, err) < 0)
+    if (!wait && head_add(q, h->lane, (struct head){v->id.v, h->hint.priority}, err) < 0)
         return err->code;
     return 1;
 }
@@ -195,11 +196,96 @@ int settle_in_op(struct sq *q, const struct settle *v, enum settle_outcome *out,
         rc = put_back(q, v, &h, o == OUTCOME_LOST, err);
     if (rc <= 0)
         return rc;
-    if (write_attempt(q, v, &h, o, err) < 0 || write_result(q, v, err) < 0 ||
+    if (write_attempt(q, v, &h.hint, o, err) < 0 || write_result(q, v, err) < 0 ||
         add_children(q, v, err) < 0)
         return err->code;
     *out = SETTLE_OK;
-    return add_event(q, ends[o].event, v->id, v->fence, h.owner, SV_NONE, err);
+    return add_event(q, ends[o].event, v->id, v->fence, h.hint.session, SV_NONE, err);
+}
+
+/* The common case by the stretch: consecutive ids that end alike under the same fence, with nothing
+ * besides. How many from v[0] on; 1 means: by itself. */
+static size_t stretch(const struct settle *v, size_t n)
+{
+    size_t len = 0;
+    while (len < n && v[len].hint.lane && !v[len].result.p && !v[len].n_children &&
+           v[len].outcome == v[0].outcome && ends[v[0].outcome].ends &&
+           v[len].fence.v == v[0].fence.v && v[len].id.v == v[0].id.v + (int64_t)len)
+        len++;
+    return len >= ATTEMPTS_AT_ONCE ? len : 1;
+}
+
+/* The gate for all of them (I2): 1 if every one is running under that fence. */
+static int all_running(struct sq *q, const struct settle *v, size_t n, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_RUN_COUNT, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v[0].id.v);
+    sqlite3_bind_int64(s, 2, v[n - 1].id.v);
+    sqlite3_bind_int64(s, 3, v[0].fence.v);
+    int rc = stmt_step(q, s, err, "settle");
+    return rc == 1 ? sqlite3_column_int64(s, 0) == (int64_t)n : rc;
+}
+
+static int write_attempts(struct sq *q, const struct settle *v, size_t n, struct pawl_err *err)
+{
+    size_t i = 0;
+    sqlite3_stmt *s = stmt_get(q, STMT_ATTEMPTS_INSERT, err);
+    if (!s)
+        return err->code;
+    for (; i + ATTEMPTS_AT_ONCE <= n; i += ATTEMPTS_AT_ONCE) {
+        for (int k = 0; k < ATTEMPTS_AT_ONCE; k++)
+            bind_attempt(q, s, 1 + 11 * k, &v[i + (size_t)k], &v[i + (size_t)k].hint, v[0].outcome);
+        if (stmt_run(q, s, err, "settle") < 0)
+            return err->code;
+    }
+    for (; i < n; i++)
+        if (write_attempt(q, &v[i], &v[i].hint, v[0].outcome, err) < 0)
+            return err->code;
+    return 0;
+}
+
+static int settle_stretch(struct sq *q, const struct settle *v, size_t n, enum settle_outcome *out,
+                          struct pawl_err *err)
+{
+    sqlite3_stmt *s = stmt_get(q, STMT_RUN_END, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, v[0].id.v);
+    sqlite3_bind_int64(s, 2, v[n - 1].id.v);
+    sqlite3_bind_int(s, 3, (int)ends[v[0].outcome].state);
+    sqlite3_bind_int64(s, 4, q->now.us);
+    if (stmt_run(q, s, err, "settle") < 0 || write_attempts(q, v, n, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < n; i++) {
+        struct lane_entry *lane;
+        if (names_lane_by_id(q, v[i].hint.lane, &lane, err) < 0)
+            return err->code;
+        count_move(q, lane, JOB_RUNNING, (int)ends[v[0].outcome].state);
+        out[i] = SETTLE_OK;
+        if (add_event(q, ends[v[0].outcome].event, v[i].id, v[i].fence, v[i].hint.session, SV_NONE,
+                      err) < 0)
+            return err->code;
+    }
+    return 0;
+}
+
+static int settle_all(struct sq *q, const struct settle *v, size_t n, enum settle_outcome *out,
+                      struct pawl_err *err)
+{
+    for (size_t i = 0, len; i < n; i += len) {
+        len = stretch(&v[i], n - i);
+        int rc = len > 1 ? all_running(q, &v[i], len, err) : 0;
+        if (rc == 1)
+            rc = settle_stretch(q, &v[i], len, &out[i], err);
+        else
+            for (size_t k = i; rc == 0 && k < i + len; k++)
+                rc = settle_in_op(q, &v[k], &out[k], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
 }
 
 int store_settle_jobs(struct store *s, const struct settle *v, size_t n, enum settle_outcome *out,
@@ -209,7 +295,5 @@ int store_settle_jobs(struct store *s, const struct settle *v, size_t n, enum se
     int rc = op_begin(q, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = settle_in_op(q, &v[i], &out[i], err);
-    return op_end(q, rc, err);
+    return op_end(q, settle_all(q, v, n, out, err), err);
 }

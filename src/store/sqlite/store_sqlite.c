@@ -53,6 +53,11 @@ static const struct store_ops ops = {
     .log_dir = store_log_dir,
 };
 
+void store_sqlite_process_init(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 int store_sqlite_open(const char *path, const struct store_options *o, struct store **out,
                       struct pawl_err *err)
 {

@@ -11,6 +11,7 @@ struct dead {
     char uid[33];
     bool by_lock; /* nobody of it lives; else only its lease is over */
     bool voided;  /* by a reboot: nobody is to blame (I8, I13) */
+    bool swept;   /* nothing of it is left */
 };
 
 struct sweep {
@@ -40,10 +41,12 @@ static int find_dead(struct sweep *w, struct pawl_err *err)
         d.voided = sqlite3_column_int64(s, 2) == 0;
         d.by_lock = session_file_free(q, d.uid);
         w->n_expired += expired && !d.by_lock;
-        if ((!expired && !d.by_lock) || w->n_dead == w->req->max_sessions ||
-            w->n_dead == SESSIONS_MAX)
+        if (!expired && !d.by_lock)
             continue;
-        w->dead[w->n_dead++] = d;
+        if (w->n_dead == w->req->max_sessions || w->n_dead == SESSIONS_MAX)
+            w->out->more = true;
+        else
+            w->dead[w->n_dead++] = d;
     }
     w->outage = w->n_expired * 2 >= w->n_live;
     return rc;
@@ -52,6 +55,7 @@ static int find_dead(struct sweep *w, struct pawl_err *err)
 struct lost_job {
     struct settle settle;
     int lost;
+    bool cancel; /* asked to end */
 };
 
 static int read_lost(struct sweep *w, session_id owner, struct lost_job *v, int max,
@@ -67,7 +71,8 @@ static int read_lost(struct sweep *w, session_id owner, struct lost_job *v, int 
         v[n++] = (struct lost_job){.settle = {.id = {sqlite3_column_int64(s, 0)},
                                               .fence = {sqlite3_column_int64(s, 1)},
                                               .exit_code = -1},
-                                   .lost = sqlite3_column_int(s, 2)};
+                                   .lost = sqlite3_column_int(s, 2),
+                                   .cancel = sqlite3_column_int(s, 3)};
     return rc < 0 ? rc : n;
 }
 
@@ -90,7 +95,9 @@ static int settle_lost(struct sweep *w, struct lost_job *j, bool blame, struct p
     struct settle *v = &j->settle;
     v->cls = CLASS_LOST;
     v->error = SV("the worker died or lost its lease");
-    if (blame && j->lost + 1 >= w->req->max_lost) {
+    if (j->cancel) {
+        v->outcome = OUTCOME_CANCELLED;
+    } else if (blame && j->lost + 1 >= w->req->max_lost) {
         v->outcome = OUTCOME_FAILED;
         v->error = SV("poison: its worker died or lost its lease too often");
     } else {
@@ -102,9 +109,12 @@ static int settle_lost(struct sweep *w, struct lost_job *j, bool blame, struct p
     int rc = settle_in_op(w->q, v, &out, err);
     if (rc < 0)
         return rc;
-    w->out->requeued += out == SETTLE_OK && v->outcome != OUTCOME_FAILED;
-    if (v->outcome != OUTCOME_FAILED || out != SETTLE_OK)
+    if (out != SETTLE_OK || v->outcome == OUTCOME_CANCELLED)
         return 0;
+    if (v->outcome != OUTCOME_FAILED) {
+        w->out->requeued++;
+        return 0;
+    }
     w->out->poisoned++;
     return mark_poison(w, v->id, err);
 }
@@ -131,7 +141,7 @@ static int sweep_owner(struct sweep *w, session_id owner, bool blame, struct paw
 }
 
 /* The row ends only when no running job names it any more. */
-static int end_dead(struct sweep *w, const struct dead *d, struct pawl_err *err)
+static int end_dead(struct sweep *w, struct dead *d, struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(w->q, STMT_SESSION_END, err);
     if (!s)
@@ -140,6 +150,7 @@ static int end_dead(struct sweep *w, const struct dead *d, struct pawl_err *err)
     sqlite3_bind_int64(s, 2, w->q->now.us);
     if (stmt_run(w->q, s, err, "sweep") < 0 || session_fold(w->q, d->id, err) < 0)
         return err->code;
+    d->swept = true;
     w->out->sessions++;
     w->q->wake = true;
     return add_event(w->q, EVENT_WORKER_LOST, (job_id){0}, (fence_no){0}, d->id, SV_NONE, err);
@@ -219,7 +230,7 @@ int store_sweep(struct store *s, const struct sweep_request *req, struct sweep_r
     if (rc < 0)
         return rc;
     for (int i = 0; i < w.n_dead; i++)
-        if (w.dead[i].by_lock && !result.more)
+        if (w.dead[i].by_lock && w.dead[i].swept)
             session_file_remove(w.q, w.dead[i].uid);
     *out = result;
     return 0;

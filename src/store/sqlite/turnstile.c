@@ -15,8 +15,7 @@
 static int open_side(struct sq *q, const char *suffix, int *out, struct pawl_err *err)
 {
     AUTO_FREE char *path = side_path(q, suffix);
-    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (q->options.mode >= STORE_WRITE ? O_CREAT : 0);
-    int fd = open(path, flags, 0600);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT, 0600);
     if (fd < 0)
         return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot open %s", path);
     *out = fd;

@@ -12,7 +12,7 @@ static int run(struct sq *q, enum stmt_id id, struct pawl_err *err, const char *
     return s ? stmt_run(q, s, err, doing) : err->code;
 }
 
-static int refuse_broken(struct sq *q, struct pawl_err *err)
+int refuse_broken(struct sq *q, struct pawl_err *err)
 {
     return err_set(err, PAWL_EBROKEN, "%s: not used any more after: %s", q->path, q->cause.msg);
 }
@@ -44,6 +44,8 @@ static void forget(struct sq *q)
     heads_drop(q);
     names_forget(q);
     q->next_dirty = false;
+    q->n_events = 0;
+    q->metrics_of.v = 0; /* what a renewal wrote may be gone: send all again */
 }
 
 static void tx_rollback(struct sq *q)
@@ -58,13 +60,18 @@ static void tx_rollback(struct sq *q)
 }
 
 /* Between transactions, under the write lock, so that nobody commits meanwhile. A reader that pins
- * the log only postpones it. */
+ * the log only postpones it, and so does a full disk. What was committed stands in any case; a
+ * write or sync that failed breaks the handle for the next operation (I12). */
 static void checkpoint(struct sq *q)
 {
     struct stat st;
+    struct pawl_err cause;
     AUTO_FREE char *wal = side_path(q, "-wal");
-    if (stat(wal, &st) == 0 && st.st_size > CHECKPOINT_BYTES)
-        sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (stat(wal, &st) < 0 || st.st_size <= CHECKPOINT_BYTES)
+        return;
+    int rc = sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if ((rc & 0xff) == SQLITE_IOERR)
+        sq_fail(q, rc, &cause, "checkpoint");
 }
 
 static int tx_commit(struct sq *q, struct pawl_err *err)
@@ -72,9 +79,9 @@ static int tx_commit(struct sq *q, struct pawl_err *err)
     struct pawl_err local;
     int rc = run(q, STMT_COMMIT, &local, "commit");
     if (rc < 0) {
-        /* I12: whatever the reason, this handle is not used again. A failed sync leaves it open
-         * whether the transaction is in the log. */
-        if (rc == PAWL_EUNREACHABLE)
+        /* I12: whatever the reason, this handle is not used again. A failed sync, also one for want
+         * of space, leaves it open whether the transaction is in the log. */
+        if (rc == PAWL_EUNREACHABLE || q->broken)
             local.code = PAWL_EUNCERTAIN;
         q->broken = true;
         q->cause = local;
@@ -101,6 +108,7 @@ static int write_next_id(struct sq *q, struct pawl_err *err)
 
 int op_begin(struct sq *q, struct pawl_err *err)
 {
+    q->n_events = 0;
     if (!q->in_group)
         return tx_begin(q, err);
     if (q->broken)
@@ -126,6 +134,8 @@ int op_end(struct sq *q, int rc, struct pawl_err *err)
 {
     struct pawl_err local = {0};
     struct pawl_err *e = err ? err : &local;
+    if (rc == 0)
+        rc = write_events(q, e);
     if (rc == 0)
         rc = heads_flush(q, e);
     if (rc == 0)
@@ -171,14 +181,15 @@ int read_begin(struct sq *q, struct pawl_err *err)
 {
     if (q->broken)
         return refuse_broken(q, err);
-    if (q->in_tx)
-        return 0;
-    return run(q, STMT_BEGIN_READ, err, "begin");
+    int rc = q->in_tx || q->reading ? 0 : run(q, STMT_BEGIN_READ, err, "begin");
+    if (rc == 0)
+        q->reading++;
+    return rc;
 }
 
 void read_end(struct sq *q)
 {
-    if (!q->in_tx && !sqlite3_get_autocommit(q->db))
+    if (--q->reading == 0 && !q->in_tx && !sqlite3_get_autocommit(q->db))
         sqlite3_exec(q->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
@@ -218,17 +229,47 @@ int next_job_id(struct sq *q, int64_t *out, struct pawl_err *err)
     return 0;
 }
 
-int add_event(struct sq *q, enum event_type type, job_id job, fence_no fence, session_id session,
-              struct sv detail, struct pawl_err *err)
+static void bind_event(sqlite3_stmt *s, int at, const struct event_row *e)
+{
+    for (int i = 0; i < 5; i++)
+        bind_i64_or_null(s, at + i, e->v[i], e->v[i] == 0);
+}
+
+static int write_event(struct sq *q, const struct event_row *e, struct sv detail,
+                       struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(q, STMT_EVENT_INSERT, err);
     if (!s)
         return err->code;
-    sqlite3_bind_int64(s, 1, q->now.us);
-    sqlite3_bind_int(s, 2, (int)type);
-    bind_i64_or_null(s, 3, job.v, job.v == 0);
-    bind_i64_or_null(s, 4, fence.v, fence.v == 0);
-    bind_i64_or_null(s, 5, session.v, session.v == 0);
+    bind_event(s, 1, e);
     bind_sv(s, 6, detail);
     return stmt_run(q, s, err, "event");
+}
+
+int write_events(struct sq *q, struct pawl_err *err)
+{
+    int n = q->n_events;
+    q->n_events = 0;
+    if (n < EVENTS_AT_ONCE) {
+        for (int i = 0; i < n; i++)
+            if (write_event(q, &q->events[i], SV_NONE, err) < 0)
+                return err->code;
+        return 0;
+    }
+    sqlite3_stmt *s = stmt_get(q, STMT_EVENTS_INSERT, err);
+    if (!s)
+        return err->code;
+    for (int i = 0; i < EVENTS_AT_ONCE; i++)
+        bind_event(s, 1 + 5 * i, &q->events[i]);
+    return stmt_run(q, s, err, "event");
+}
+
+int add_event(struct sq *q, enum event_type type, job_id job, fence_no fence, session_id session,
+              struct sv detail, struct pawl_err *err)
+{
+    struct event_row e = {{q->now.us, (int64_t)type, job.v, fence.v, session.v}};
+    if (detail.p) /* the order of events is the order of their ids */
+        return write_events(q, err) < 0 ? err->code : write_event(q, &e, detail, err);
+    q->events[q->n_events++] = e;
+    return q->n_events == EVENTS_AT_ONCE ? write_events(q, err) : 0;
 }

@@ -32,14 +32,29 @@ WHERE state = 1 AND lane = ?1 AND priority = ?2 AND id > ?3 ORDER BY id;
 SELECT priority, id FROM job INDEXED BY job_ready
 WHERE state = 1 AND lane = ?1 AND priority < ?2 ORDER BY priority DESC, id LIMIT 1;
 
+-- What was picked from a lane at one priority is a gapless stretch of its ready jobs, so one
+-- statement reads it and one takes it.
+-- name: claim_rows
+SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at,
+       b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us, j.id
+FROM job j INDEXED BY job_ready CROSS JOIN body b ON b.id = j.id
+WHERE j.state = 1 AND j.lane = ?1 AND j.priority = ?2 AND j.id BETWEEN ?3 AND ?4 ORDER BY j.id;
+-- name: claim_jobs
+UPDATE job INDEXED BY job_ready
+SET state = 3, attempt = attempt + 1, fence = fence + 1, owner = ?5, claimed_at = ?6
+WHERE state = 1 AND lane = ?1 AND priority = ?2 AND id BETWEEN ?3 AND ?4;
+-- The same for a stretch of one, as every pick is where lanes interleave.
 -- name: claim_row
 SELECT j.priority, j.attempt, j.transient, j.lost, j.fence, j.available_at,
-       b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us
-FROM job j CROSS JOIN body b WHERE j.id = ?1 AND b.id = ?1;
+       b.key, b.payload, b.created_at, b.max_attempts, b.timeout_us, j.id
+FROM job j NOT INDEXED CROSS JOIN body b ON b.id = j.id
+WHERE j.id = ?3 AND ?4 = ?3 AND j.state = 1 AND j.lane = ?1 AND j.priority = ?2;
 -- name: claim_job
-UPDATE job SET state = 3, attempt = ?2, fence = ?3, owner = ?4, claimed_at = ?5 WHERE id = ?1;
+UPDATE job NOT INDEXED
+SET state = 3, attempt = attempt + 1, fence = fence + 1, owner = ?5, claimed_at = ?6
+WHERE id = ?3 AND ?4 = ?3 AND state = 1 AND lane = ?1 AND priority = ?2;
 -- name: claim_only
-SELECT j.lane, c.paused FROM job j JOIN lane l ON l.id = j.lane JOIN class c ON c.id = l.class
+SELECT j.lane, c.paused, j.priority FROM job j JOIN lane l ON l.id = j.lane JOIN class c ON c.id = l.class
 WHERE j.id = ?1 AND j.state = 1;
 -- name: session_lease
 SELECT lease_until FROM session WHERE id = ?1 AND ended_at IS NULL;

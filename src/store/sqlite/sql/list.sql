@@ -100,7 +100,7 @@ DELETE FROM job_key WHERE digest IN
     (SELECT digest FROM job_key INDEXED BY job_key_expires
      WHERE expires IS NOT NULL AND expires <= ?1 LIMIT ?2);
 -- name: events_drop
-DELETE FROM event WHERE id IN
+DELETE FROM event WHERE id < (SELECT max(id) FROM event) AND id IN
     (SELECT id FROM (SELECT id, at FROM event ORDER BY id LIMIT ?2) WHERE at < ?1);
 -- name: throughput_drop
 DELETE FROM throughput WHERE slot < ?1;

@@ -40,7 +40,9 @@ WHERE ended_at IS NULL AND (?1 IS NULL OR name = ?1 OR uid = ?1) RETURNING id;
 -- name: owner_next
 SELECT owner FROM job INDEXED BY job_running WHERE state = 3 AND owner > ?1 ORDER BY owner LIMIT 1;
 -- name: owner_jobs
-SELECT id, fence, lost FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1 LIMIT ?2;
+SELECT id, fence, lost,
+       EXISTS (SELECT 1 FROM cancel_ask k WHERE k.job = job.id AND k.fence = job.fence)
+FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1 LIMIT ?2;
 -- name: cancel_sweep
 DELETE FROM cancel_ask WHERE NOT EXISTS
     (SELECT 1 FROM job j WHERE j.id = cancel_ask.job AND j.fence = cancel_ask.fence AND j.state = 3);

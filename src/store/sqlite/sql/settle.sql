@@ -20,6 +20,14 @@ INSERT INTO poison (job) VALUES (?1) ON CONFLICT DO NOTHING;
 INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome, class,
                      exit_code, log_bytes, error)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
+-- name: attempts_insert
+INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome, class,
+                     exit_code, log_bytes, error)
+VALUES {16: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)};
+-- name: run_count
+SELECT count(*) FROM job WHERE id BETWEEN ?1 AND ?2 AND fence = ?3 AND state = 3;
+-- name: run_end
+UPDATE job SET state = ?3, finished_at = ?4, owner = NULL WHERE id BETWEEN ?1 AND ?2;
 -- name: result_set
 INSERT INTO result (job, result) VALUES (?1, ?2)
 ON CONFLICT (job) DO UPDATE SET result = excluded.result;

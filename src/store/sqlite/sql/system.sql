@@ -68,5 +68,7 @@ UPDATE class SET
     n_failed = n_failed + ?8, n_cancelled = n_cancelled + ?9, n_retries = n_retries + ?10
 WHERE id = ?1;
 
+-- name: events_insert
+INSERT INTO event (at, type, job, fence, session) VALUES {16: (?, ?, ?, ?, ?)};
 -- name: event_insert
 INSERT INTO event (at, type, job, fence, session, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6);
