@@ -1,6 +1,7 @@
 /* The `!` lines of status: each names a thing that needs a person and the command to paste. */
 #include "job_out.h"
 #include "status.h"
+#include "workers_out.h"
 #include <stdio.h>
 
 struct attention {
@@ -49,11 +50,12 @@ static void dead_workers(const struct attention *t, const struct status_view *s)
 {
     for (size_t i = 0; i < s->n_sessions; i++) {
         const struct session_view *v = &s->sessions[i];
-        if (!v->alive && v->running)
+        int64_t held = v->alive ? 0 : worker_running(s, v);
+        if (held)
             tell(t,
-                 "worker '" SV_FMT "' died holding %d jobs, the next worker takes them over: "
+                 "worker '" SV_FMT "' died holding %lld jobs, the next worker takes them over: "
                  "pawl run",
-                 SV_ARG(v->name), v->running);
+                 SV_ARG(v->name), (long long)held);
     }
 }
 

@@ -16,6 +16,18 @@ static const struct act_words words = {
     .states = 1u << JOB_BLOCKED | 1u << JOB_QUEUED | 1u << JOB_WAITING | 1u << JOB_RUNNING,
 };
 
+/* A running job is only asked: say so. */
+static int say_asked(struct cli *c, struct selection sel, struct pawl_err *err)
+{
+    int64_t n;
+    sel.states = 1u << JOB_RUNNING;
+    int rc = c->store->ops->count(c->store, &sel, &n, err);
+    if (rc == 0 && n)
+        cli_say(c, "%lld of them are running and end as soon as their processes are gone",
+                (long long)n);
+    return rc;
+}
+
 static int run(struct cli *c, struct pawl_err *err)
 {
     AUTO(selection_done) struct selection sel = {0};
@@ -33,7 +45,10 @@ static int run(struct cli *c, struct pawl_err *err)
     if (rc < 0)
         return rc;
     struct act_request req = {.act = ACT_CANCEL, .select = sel};
-    return act_on_jobs(c, &req, 1, &words, err);
+    rc = act_on_jobs(c, &req, 1, &words, err);
+    if (rc < 0 || c->exit_status || args_has(&c->args, "dry-run") || out_is_json(&c->out))
+        return rc;
+    return say_asked(c, sel, err);
 }
 
 const struct cmd cmd_cancel = {

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "mem.h"
 #include "text.h"
+#include "workers_out.h"
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -147,15 +148,14 @@ static int check_workers(struct cli *c, struct pawl_err *err)
     struct status_view s;
     size_t alive = 0;
     arena_init(&a);
-    int rc = c->store->ops->status(c->store, 0, &a, &s, err);
+    int rc = c->store->ops->status(c->store, WORKERS_RUNNING_MAX, &a, &s, err);
     for (size_t i = 0; rc == 0 && i < s.n_sessions; i++) {
         const struct session_view *v = &s.sessions[i];
         alive += v->alive;
         if (!v->alive)
             tell(c, VERDICT_WARN, "worker",
-                 "'" SV_FMT "' is dead and holds %d jobs until a "
-                 "worker sweeps it up: pawl run",
-                 SV_ARG(v->name), v->running);
+                 "'" SV_FMT "' is dead and holds %lld jobs until a worker sweeps it up: pawl run",
+                 SV_ARG(v->name), (long long)worker_running(&s, v));
     }
     if (rc == 0)
         tell(c, VERDICT_OK, "workers", "%zu alive", alive);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 enum {
-    BATCH_MIN = 1000, /* smaller ones write the same pages again and again */
+    BATCH_MIN = 2000, /* smaller ones write the same pages again and again */
     BATCH_START = 2000,
     BATCH_MAX = 8000,
     BATCH_SHORT_MS = 20, /* below: the batch may double */

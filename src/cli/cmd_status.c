@@ -5,7 +5,7 @@
 #include "text.h"
 #include "workers_out.h"
 
-enum { RUNNING_SHOWN = 20, RUNNING_JSON = 10000 };
+enum { RUNNING_SHOWN = 20 };
 
 static const struct opt opts[] = {OPT_END};
 static const struct example examples[] = {
@@ -32,17 +32,30 @@ static const struct column last_columns[] = {
     {"KEY", false, 32, false}, {"AGO", true, 0, false},     {"ERROR", false, 0, false},
 };
 
-static void print_header(struct cli *c, const struct queue_row *rows, size_t n)
+static void put_totals(struct str *s, const struct queue_row *rows, size_t n, bool zeros,
+                       bool color)
 {
-    AUTO_STR struct str s = STR_INIT(STR_LINE);
+    const char *sep = "";
     for (int k = 0; k < N_JOB_STATES; k++) {
         int64_t total = 0;
         for (size_t i = 0; i < n; i++)
             total += rows[i].n[k];
-        str_addf(&s, "%s%lld ", k ? ", " : "", (long long)total);
-        out_styled(&s, c->out.color, total ? job_state_style((enum job_state)k) : STYLE_NONE,
+        if (!total && !zeros)
+            continue;
+        str_addf(s, "%s%lld ", sep, (long long)total);
+        out_styled(s, color, total ? job_state_style((enum job_state)k) : STYLE_NONE,
                    sv_of(job_state_name((enum job_state)k)));
+        sep = ", ";
     }
+}
+
+/* Every state; on a terminal too narrow for that only those that have jobs. */
+static void print_header(struct cli *c, const struct queue_row *rows, size_t n)
+{
+    AUTO_STR struct str plain = STR_INIT(STR_LINE), s = STR_INIT(STR_LINE);
+    put_totals(&plain, rows, n, true, false);
+    bool fits = !c->out.width || plain.len <= (size_t)c->out.width;
+    put_totals(&s, rows, n, fits || n == 0, c->out.color);
     str_addc(&s, '\n');
     out_put(&c->out, str_sv(&s));
 }
@@ -112,7 +125,7 @@ static void print_running(struct cli *c, const struct status_view *s)
         table_text(&t, s->sessions[i].name);
         for (size_t k = 1; k + 1 < ARRAY_LEN(running_columns); k++)
             table_text(&t, SV_NONE);
-        table_text(&t, sv_of(worker_state(&s->sessions[i])));
+        table_text(&t, sv_of(worker_state(s, &s->sessions[i])));
     }
     table_end(&t);
 }
@@ -161,7 +174,8 @@ static int show(struct cli *c, struct arena *a, struct pawl_err *err)
     struct status_view s;
     size_t n;
     bool json = out_is_json(&c->out);
-    int rc = c->store->ops->status(c->store, json ? RUNNING_JSON : RUNNING_SHOWN, a, &s, err);
+    int rc =
+        c->store->ops->status(c->store, json ? WORKERS_RUNNING_MAX : RUNNING_SHOWN, a, &s, err);
     if (rc < 0)
         return rc;
     struct queue_row *rows = status_rows(&s, a, &n);

@@ -20,7 +20,18 @@ static const struct column columns[] = {
     {"POOLS", false, 0, false},
 };
 
-void worker_write(struct jw *w, const struct session_view *s)
+int64_t worker_running(const struct status_view *status, const struct session_view *s)
+{
+    int64_t listed = 0, all = 0;
+    for (size_t i = 0; i < status->n_running; i++)
+        listed += sv_eq(status->running[i].worker, s->name);
+    for (size_t i = 0; i < status->n_classes; i++)
+        all += status->classes[i].n[JOB_RUNNING];
+    bool complete = all == (int64_t)status->n_running;
+    return complete || listed > s->running ? listed : s->running;
+}
+
+void worker_write(struct jw *w, const struct status_view *status, const struct session_view *s)
 {
     jw_kint(w, "id", s->id.v);
     jw_kstring(w, "name", s->name);
@@ -28,7 +39,7 @@ void worker_write(struct jw *w, const struct session_view *s)
     jw_kint(w, "pid", s->pid);
     jw_kbool(w, "alive", s->alive);
     jw_kint(w, "slots", s->slots);
-    jw_kint(w, "running", s->running);
+    jw_kint(w, "running", worker_running(status, s));
     jw_name(w, "pools");
     if (s->pools.p)
         jw_raw(w, s->pools);
@@ -40,7 +51,7 @@ void worker_write(struct jw *w, const struct session_view *s)
     jw_kstring_or_null(w, "command", s->command ? sv_of(worker_command_name(s->command)) : SV_NONE);
 }
 
-const char *worker_state(const struct session_view *s)
+const char *worker_state(const struct status_view *status, const struct session_view *s)
 {
     if (!s->alive)
         return "dead";
@@ -52,7 +63,7 @@ const char *worker_state(const struct session_view *s)
     case COMMAND_STOP:
         return "stopping";
     default:
-        return s->running ? "busy" : "idle";
+        return worker_running(status, s) ? "busy" : "idle";
     }
 }
 
@@ -62,7 +73,7 @@ static void print_json(struct cli *c, const struct status_view *status)
         AUTO_STR struct str s = STR_INIT(STR_OUTPUT);
         struct jw w = jw_make(&s);
         jw_object(&w);
-        worker_write(&w, &status->sessions[i]);
+        worker_write(&w, status, &status->sessions[i]);
         jw_end_object(&w);
         out_item(&c->out, str_sv(&s));
     }
@@ -80,9 +91,9 @@ static void print_table(struct cli *c, const struct status_view *status)
     for (size_t i = 0; i < status->n_sessions; i++) {
         const struct session_view *s = &status->sessions[i];
         table_text(&t, s->name);
-        table_styled(&t, sv_of(worker_state(s)), s->alive ? STYLE_NONE : STYLE_RED);
+        table_styled(&t, sv_of(worker_state(status, s)), s->alive ? STYLE_NONE : STYLE_RED);
         table_int(&t, s->slots);
-        table_count(&t, s->running);
+        table_count(&t, worker_running(status, s));
         table_dur(&t, DUR_US(status->now.us - s->started_at.us));
         table_dur(&t, DUR_US(status->now.us - s->renewed_at.us));
         table_text(&t, s->pools);
@@ -98,7 +109,7 @@ static int list_workers(struct cli *c, struct pawl_err *err)
     if (rc < 0)
         return rc;
     arena_init(&a);
-    rc = c->store->ops->status(c->store, 0, &a, &status, err);
+    rc = c->store->ops->status(c->store, WORKERS_RUNNING_MAX, &a, &status, err);
     if (rc == 0 && out_is_json(&c->out))
         print_json(c, &status);
     else if (rc == 0)

@@ -140,7 +140,7 @@ void status_write(struct jw *w, const struct status_view *s, const struct queue_
     jw_array(w);
     for (size_t i = 0; i < s->n_sessions; i++) {
         jw_object(w);
-        worker_write(w, &s->sessions[i]);
+        worker_write(w, s, &s->sessions[i]);
         write_worker_jobs(w, s, s->sessions[i].name);
         jw_end_object(w);
     }

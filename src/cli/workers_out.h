@@ -4,8 +4,14 @@
 
 #include "cli.h"
 
+/* Jobs it holds now, as far as the status tells: a session's own count is as old as its last
+ * renewal. */
+int64_t worker_running(const struct status_view *status, const struct session_view *s);
 /* The members of its object, without the braces. */
-void worker_write(struct jw *w, const struct session_view *s);
-const char *worker_state(const struct session_view *s); /* idle, busy, paused …, dead */
+void worker_write(struct jw *w, const struct status_view *status, const struct session_view *s);
+/* idle, busy, paused …, dead */
+const char *worker_state(const struct status_view *status, const struct session_view *s);
+
+enum { WORKERS_RUNNING_MAX = 10000 }; /* running jobs to ask of the status */
 
 #endif

@@ -68,7 +68,7 @@ static const char *stuck_reason(struct worker *w, const struct status_view *v,
 
 static void summarise(struct worker *w, const struct status_view *v, struct look_summary *out)
 {
-    *out = (struct look_summary){.known = true};
+    *out = (struct look_summary){.known = true, .ended = w->ended_jobs};
     for (size_t i = 0; i < v->n_classes; i++) {
         const struct class_view *c = &v->classes[i];
         if (!in_scope(w, c))

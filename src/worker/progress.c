@@ -39,9 +39,16 @@ static void ask_for_counts(struct worker *w)
     worker_soon(w);
 }
 
+/* As counted when we last looked, less what ended here since. */
+static int64_t left(const struct worker *w)
+{
+    int64_t n = w->seen.left - (w->ended_jobs - w->seen.ended);
+    return n > 0 ? n : 0;
+}
+
 static void add_bar(const struct worker *w, struct str *out)
 {
-    int64_t all = ended(w) + w->seen.left;
+    int64_t all = ended(w) + left(w);
     int64_t cells = all > 0 ? ended(w) * BAR_CELLS / all : 0;
     str_addc(out, '[');
     for (int64_t i = 0; i < BAR_CELLS; i++)
@@ -57,11 +64,11 @@ static void compose(const struct worker *w, struct str *out)
              (long long)(r->done + r->skipped), (long long)r->failed, (long long)r->retried,
              w->n_running);
     if (w->seen.known)
-        str_addf(out, ", left %lld", (long long)w->seen.left);
+        str_addf(out, ", left %lld", (long long)left(w));
     str_addf(out, ", %.1f/s", rate);
-    if (w->seen.known && w->seen.left && rate > 0.01) {
+    if (w->seen.known && left(w) && rate > 0.01) {
         str_adds(out, ", ETA ");
-        dur_human(DUR_S((double)w->seen.left / rate), out);
+        dur_human(DUR_S((double)left(w) / rate + 1.0), out);
     }
     if (w->paused)
         str_adds(out, ", paused");

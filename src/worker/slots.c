@@ -139,7 +139,24 @@ static struct ready ring_pop(struct worker *w, struct pool *p)
     return r;
 }
 
+static struct ready ring_pop_last(struct worker *w, struct pool *p)
+{
+    p->n_ready--;
+    w->n_ready--;
+    return p->ring[(p->head + p->n_ready) & (p->cap - 1)];
+}
+
 /* ---- after a claim ---- */
+
+/* Among jobs that were lost with their worker may be one that killed it. Whoever is held with it when
+ * it does so again counts as lost too, so what cannot start now goes back. */
+static void be_wary(struct worker *w, struct pool *p)
+{
+    p->wary = (struct boot){loop_now(w->loop).us + WARY_MS * 1000};
+    p->window = 0;
+    while (p->n_ready && p->running + (int)p->n_ready > p->slots)
+        settle_unstarted(w, ring_pop_last(w, p), OUTCOME_RELEASED);
+}
 
 static size_t weight(const struct lease *l)
 {
@@ -187,6 +204,7 @@ void slots_take_in(struct worker *w, struct turn *t)
     if (!b)
         return;
     AUTO_FREE size_t *got = mem_zalloc(w->n_pools, sizeof(*got));
+    bool lost = false;
     b->refs = b->n;
     b->taken = loop_now(w->loop);
     for (size_t i = 0; i < b->n; i++) {
@@ -194,7 +212,10 @@ void slots_take_in(struct worker *w, struct turn *t)
         got[l->pool]++;
         weigh(&w->pools[l->pool], l);
         ring_push(w, &w->pools[l->pool], (struct ready){l, b});
+        lost |= l->lost > 0;
     }
+    for (size_t i = 0; lost && i < w->n_pools; i++)
+        be_wary(w, &w->pools[i]);
     count_claim(w, t, b->n);
     if (!t->recovered)
         judge_pools(w, t, got);
@@ -211,6 +232,8 @@ static size_t prefetch(const struct worker *w, const struct pool *p)
 {
     struct boot now = loop_now(w->loop);
     bool timed = false;
+    if (now.us < p->wary.us)
+        return 0;
     for (size_t i = 0; i < p->n_kinds; i++) {
         const struct kind *k = p->members[i];
         if (!k->timed || now.us - k->last_end.us > 10 * 1000000)

@@ -14,7 +14,7 @@
 
 enum {
     CLAIM_MAX = 4096, /* jobs of one claim; adapted down to keep transactions short */
-    CLAIM_MIN = 64,
+    CLAIM_MIN = 512,
     HELD_MAX = 2 * CLAIM_MAX, /* one batch being run, one being claimed */
     PUMP_MAX = 1024,          /* jobs started before the loop looks at its descriptors again */
     HELD_BYTES_MAX = 8 << 20, /* prefetched payloads */
@@ -22,6 +22,7 @@ enum {
     SLOW_MS = 50,             /* kinds slower than this are not prefetched */
     GIVE_BACK_MS = 1000,      /* a prefetched job that did not start by then goes back */
     GIVE_BACK_HINT_MS = 100,  /* the same when something changed in the store */
+    WARY_MS = 10000,          /* no prefetch after a job that was lost before */
     N_TURNS = 3,              /* filled by the loop, at the store, being taken in */
 };
 
@@ -54,6 +55,8 @@ struct pool {
     double mean_us;    /* moving average over its kinds */
     double mean_bytes; /* of what a held job weighs */
     bool dry;          /* the last claim found nothing for it */
+    struct boot wary;  /* until then nothing is held beyond the slots: a job that cost an earlier
+                          worker its life must not take bystanders along (I8) */
 };
 
 /* One attempt under way. */
@@ -120,7 +123,7 @@ struct worker {
     enum worker_command obeyed; /* the last one: renewals repeat it */
     enum stopping stopping;
     struct boot signalled; /* the last ending signal */
-    bool broken; /* the store is given up; error below */
+    bool broken;           /* the store is given up; error below */
     struct pawl_err error;
     bool finished; /* nothing is left to do: the loop ends */
 
@@ -134,6 +137,7 @@ struct worker {
     struct boot stuck_since;
     struct look_summary {
         int64_t left, failed, stuck;
+        int64_t ended; /* by this worker when it looked */
         bool known;
     } seen;
 

@@ -75,6 +75,7 @@ failures() {
     background run -q
     wait_for eval '[ "$(state 1)" = running ]'
     try 0 cancel 1
+    says "1 job cancelled"
     wait_for eval '[ "$(state 1)" = cancelled ]'
     try 0 retry 1
     says "1 job retried"

@@ -53,6 +53,41 @@ fill() {
     pawl -q cancel 1
 }
 
+@test "status names a dead worker that holds jobs, and the next worker takes them" {
+    pawl add -- sh -c 'test -e again || { touch again; sleep 60; }'
+    background run -q
+    wait_for test -e again
+    kill -KILL "$pid"
+    wait_for eval '"$PAWL" status | grep -q "died holding 1 jobs"'
+    try 0 workers
+    prints dead
+    try 0 run -q --drain
+    try 0 status
+    [[ "$output" != *"died holding"* ]]
+}
+
+@test "status names poison" {
+    printf 'retry: {max_lost: 1}\n' >pawl.yaml
+    pawl add -- sh -c 'touch here; sleep 60'
+    background run -q
+    wait_for test -e here
+    kill -KILL "$pid"
+    try 0 run -q --drain --no-fail
+    try 0 status
+    prints "! 1 poison jobs"
+    try 0 list --state failed --error poison -o ndjson
+    same 1 "$(json 'd["id"]')"
+}
+
+@test "status on a narrow terminal leaves out empty columns" {
+    pawl add --queue "a-queue-with-a-long-name" -- true
+    script -qec "stty cols 80; '$PAWL' --color never status" /dev/null >typed </dev/null
+    grep -q QUEUED typed
+    ! grep -q BLOCKED typed
+    same "" "$(tr -d '\r' <typed | grep -v '^!' | awk 'length($0) > 82')"
+    "$PAWL" status | grep -q BLOCKED
+}
+
 @test "list selects by everything given" {
     fill
     try 0 list --queue a --state done -o ndjson

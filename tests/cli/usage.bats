@@ -41,6 +41,9 @@ load helper
     try 2 frobnicate
     says "'pawl help' lists them"
     try 2 help lst
+    try 2 -- list
+    try 2 ''
+    try 2 -
 }
 
 @test "unknown option: the nearest name, exit 2" {

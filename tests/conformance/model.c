@@ -113,8 +113,9 @@ static void put_back(struct model *m, struct m_job *j, enum m_when when, enum wa
     j->attempt -= refund && j->attempt > 0;
 }
 
-enum settle_outcome model_settle(struct model *m, const struct settle *v, enum m_when when)
+enum settle_outcome model_settle(struct model *m, const struct settle *v)
 {
+    enum m_when when = v->delay.us == 0 ? M_NOW : v->delay.us == 1 ? M_NEXT : M_NEVER;
     static const enum job_state ends[] = {[OUTCOME_DONE] = JOB_DONE,
                                           [OUTCOME_SKIPPED] = JOB_SKIPPED,
                                           [OUTCOME_FAILED] = JOB_FAILED,

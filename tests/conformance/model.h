@@ -10,7 +10,7 @@ enum {
     M_KINDS = 3,
     M_HOSTS = 3,
     M_KEYS = 4096,
-    M_JOBS = 400,
+    M_JOBS = 600,
     M_SESSIONS = 4,
 };
 enum m_when { M_NOW, M_NEXT, M_NEVER };
@@ -25,6 +25,7 @@ struct m_job {
     bool cancel;
     enum wait_reason reason;
     uint64_t due; /* waiting: ready in transactions after this one */
+    struct lease_hint hint; /* of its last claim */
 };
 struct m_session {
     struct session s; /* id 0: none */
@@ -60,7 +61,7 @@ void model_promote(struct model *m);
 /* The best ready job for the room left, or NULL. */
 struct m_job *model_best(struct model *m, const int room[M_KINDS], unsigned queues);
 void model_claim(struct m_job *j, session_id owner);
-enum settle_outcome model_settle(struct model *m, const struct settle *v, enum m_when when);
+enum settle_outcome model_settle(struct model *m, const struct settle *v);
 void model_end_session(struct model *m, struct m_session *w);
 struct sweep_result model_sweep(struct model *m, const struct m_session *self, int max_lost);
 /* Whether the act applied. */

@@ -175,6 +175,42 @@ static void test_stale_among_others(void **state)
     end(f, &w);
 }
 
+/* Many alike in one call, as a store may treat them at once; one of them is stale. */
+static void test_I2_stale_within_a_stretch(void **state)
+{
+    struct fixture *f = *state;
+    enum { N = 100 };
+    struct settle v[N];
+    enum settle_outcome out[N];
+    for (int i = 0; i < N; i++)
+        add_plain(f, 0);
+    struct session w = start(f, "w");
+    struct claim_result r = claim(f, &w, "k", N);
+    assert_int_equal(r.n, N);
+    settle_ok(f, &r.leases[41], OUTCOME_RELEASED);
+    struct lease again = claim_one(f, &w);
+    assert_int_equal(again.id.v, r.leases[41].id.v);
+    for (int i = 0; i < N; i++) {
+        v[i] = settle_of(&r.leases[i], OUTCOME_DONE);
+        v[i].hint = r.leases[i].hint;
+        v[i].exit_code = i;
+    }
+    OK(store_settle(f->s, v, N, out, &f->e));
+    for (int i = 0; i < N; i++) {
+        struct job_view j = get(f, r.leases[i].id);
+        assert_int_equal(out[i], i == 41 ? SETTLE_STALE : SETTLE_OK);
+        assert_int_equal(j.state, i == 41 ? JOB_RUNNING : JOB_DONE);
+        assert_int_equal(j.n_attempts, 1);
+        assert_int_equal(n_events(f, j.id, EVENT_DONE), i != 41);
+        if (i != 41)
+            assert_int_equal(j.attempts[0].exit_code, i);
+    }
+    OK(store_settle(f->s, v, N, out, &f->e)); /* and all of them once more */
+    for (int i = 0; i < N; i++)
+        assert_int_equal(out[i], SETTLE_STALE);
+    end(f, &w);
+}
+
 static bool keep_view(void *arg, const struct job_view *v)
 {
     *(job_id *)arg = v->id;
@@ -402,6 +438,7 @@ int main(void)
         TEST(test_I8_retry_waits_its_time),
         TEST(test_I2_stale_settle_changes_nothing),
         TEST(test_stale_among_others),
+        TEST(test_I2_stale_within_a_stretch),
         TEST(test_I9_children_come_with_the_settle),
         TEST(test_I9_bad_child_leaves_the_lease),
         TEST(test_asked_to_cancel_does_not_come_back),

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { N_HANDLES = 3, COMPARE_EVERY = 10, JOBS_WANTED = 70, BATCH_MAX = 6 };
+enum { N_HANDLES = 3, COMPARE_EVERY = 10, JOBS_WANTED = 70, BATCH_MAX = 40 };
 static const char *const queue_names[M_QUEUES] = {"red", "green", "blue"};
 static const char *const kind_names[M_KINDS] = {"k", "fetch", "parse"};
 static const char *const host_names[M_HOSTS] = {NULL, "a.example", "b.example"};
@@ -85,18 +85,29 @@ static struct job_spec real_spec(struct run *r, const struct m_spec *s)
     return v;
 }
 
+/* Few and mixed, or many alike: a store may treat those as one. */
+static int random_batch(struct run *r, struct m_spec *specs)
+{
+    bool alike = roll(r, 10) == 0;
+    int n = 1 + roll(r, alike ? BATCH_MAX : 6);
+    for (int i = 0; i < n; i++) {
+        specs[i] = alike && i ? specs[0] : random_spec(r);
+        if (alike)
+            specs[i].key = -1;
+    }
+    return n;
+}
+
 static void op_add(struct run *r)
 {
     struct fixture *f = r->f;
     struct m_spec specs[BATCH_MAX];
     struct job_spec v[BATCH_MAX];
     struct add_result got[BATCH_MAX], want;
-    int n = 1 + roll(r, BATCH_MAX);
+    int n = random_batch(r, specs);
     enum on_duplicate dup = (enum on_duplicate)roll(r, 3);
-    for (int i = 0; i < n; i++) {
-        specs[i] = random_spec(r);
+    for (int i = 0; i < n; i++)
         v[i] = real_spec(r, &specs[i]);
-    }
     OK(store_enqueue(f->s, v, (size_t)n, dup, got, &f->e));
     for (int i = 0; i < n; i++) {
         int64_t last = r->m.last_id;
@@ -122,7 +133,7 @@ static void op_claim(struct run *r)
                                 .queues = queues};
     for (int k = 0; k < M_KINDS; k++) {
         kinds[k] = sv_of(kind_names[k]);
-        room[k] = roll(r, 4);
+        room[k] = roll(r, roll(r, 6) ? 4 : 40);
         pools[k] = (struct claim_pool){&kinds[k], 1, room[k]};
     }
     for (int q = 0; q < M_QUEUES; q++)
@@ -146,6 +157,7 @@ static void op_claim(struct run *r)
         assert_non_null(j);
         assert_int_equal(got.leases[i].id.v, j->id);
         model_claim(j, w->s.id);
+        j->hint = got.leases[i].hint;
         room[j->kind]--;
         assert_int_equal(got.leases[i].fence.v, j->fence);
         assert_int_equal(got.leases[i].attempt, j->attempt);
@@ -172,37 +184,69 @@ static bool adopt_one(void *arg, const struct job_view *v)
     return true;
 }
 
-static void op_settle(struct run *r)
+static struct settle random_settle(struct run *r, const struct m_job *j)
 {
-    struct fixture *f = r->f;
-    struct m_job *j = roll(r, 8) ? any_in(r, JOB_RUNNING) : any_job(r);
-    if (!j)
-        return;
+    static const struct dur delays[] = {{0}, {1}, {(int64_t)3600 * 1000000}};
     static const enum outcome outcomes[] = {OUTCOME_DONE,  OUTCOME_SKIPPED,  OUTCOME_FAILED,
                                             OUTCOME_RETRY, OUTCOME_RELEASED, OUTCOME_CANCELLED,
                                             OUTCOME_RETRY, OUTCOME_DONE};
     struct settle v = {.id = {j->id}, .fence = {j->fence}, .outcome = outcomes[roll(r, 8)],
                        .exit_code = -1};
-    enum m_when when = (enum m_when)roll(r, 3);
-    if (v.fence.v < 1 || roll(r, 8) == 0)
+    if (j->fence < 1 || roll(r, 12) == 0)
         v.fence.v += 1 - 2 * (v.fence.v > 1);
+    if (roll(r, 3)) /* a late writer has one too */
+        v.hint = j->hint;
     if (v.outcome == OUTCOME_RETRY) {
         v.refund_attempt = v.count_transient = roll(r, 2);
-        v.delay = when == M_NOW ? DUR_US(0) : when == M_NEXT ? DUR_US(1) : HOUR;
+        v.delay = delays[roll(r, 3)];
         v.reason = WAIT_BACKOFF;
     }
-    struct adopt a = {.r = r, .n = roll(r, 6) ? 0 : 1 + roll(r, 2)};
+    return v;
+}
+
+/* Running jobs from a random one on, sometimes all ended alike, sometimes one of them twice. */
+static int random_settles(struct run *r, struct settle *v)
+{
+    struct m_job *j = roll(r, 12) ? any_in(r, JOB_RUNNING) : any_job(r);
+    bool alike = roll(r, 2);
+    int n = 0, max = alike ? BATCH_MAX : 1 + roll(r, 3);
+    for (; j && j < r->m.jobs + r->m.n && n < max; j++) {
+        if (n && j->state != JOB_RUNNING)
+            continue;
+        v[n] = random_settle(r, j);
+        if (alike) {
+            v[n].outcome = n ? v[0].outcome : OUTCOME_DONE;
+            v[n].hint = j->hint;
+        }
+        n++;
+    }
+    if (n && n < max && roll(r, 10) == 0) {
+        v[n] = v[n - 1];
+        n++;
+    }
+    return n;
+}
+
+static void op_settle(struct run *r)
+{
+    struct fixture *f = r->f;
+    struct settle v[BATCH_MAX];
+    enum settle_outcome out[BATCH_MAX];
     struct job_spec children[2];
+    int n = random_settles(r, v);
+    if (!n)
+        return;
+    struct adopt a = {.r = r, .n = roll(r, 6) ? 0 : 1 + roll(r, 2)};
     for (int i = 0; i < a.n; i++) {
         a.specs[i] = random_spec(r);
         children[i] = real_spec(r, &a.specs[i]);
     }
-    v.children = children;
-    v.n_children = (size_t)a.n;
-    enum settle_outcome out;
-    OK(store_settle(f->s, &v, 1, &out, &f->e));
-    assert_int_equal(out, model_settle(&r->m, &v, when));
-    if (out == SETTLE_STALE)
+    v[n - 1].children = children;
+    v[n - 1].n_children = (size_t)a.n;
+    OK(store_settle(f->s, v, (size_t)n, out, &f->e));
+    for (int i = 0; i < n; i++)
+        assert_int_equal(out[i], model_settle(&r->m, &v[i]));
+    if (out[n - 1] == SETTLE_STALE)
         return;
     struct selection fresh = {.after = {r->m.last_id}};
     OK(f->s->ops->list(f->s, &fresh, false, adopt_one, &a, &f->e));

@@ -273,8 +273,8 @@ class Lab:
         return self.pawl("run", "--drain", *args, status=status, timeout=timeout, **settings)
 
     def build(self, *names):
-        """A helper in C from beside this file (or a path from the root), compiled into the lab."""
-        source = os.path.join(LIB, names[0]) if len(names) == 1 else os.path.join(ROOT, *names)
+        """A helper in C, its path from beside this file, compiled into the lab."""
+        source = os.path.join(LIB, *names)
         out = self.path("bin-" + os.path.basename(source)[:-2])
         if not os.path.exists(out):
             subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-o", out,

@@ -362,6 +362,7 @@ static bool run_with_fault(enum fake_fault fault, int code, int at, int more)
     rig_init(&r);
     rig_add(&r, 30, "q", "timer");
     rig_add(&r, 30, "q", "sync");
+    r.config.worker_poll_interval = DUR_MS(20);
     r.fake.fault = fault;
     r.fake.code = code;
     r.fake.fail_at = at;

@@ -152,6 +152,10 @@ static int open_database(struct sq *q, bool create, struct pawl_err *err)
     int rc = sqlite3_open_v2(q->path, &q->db, flags, vfs);
     if (rc != SQLITE_OK)
         return sq_fail(q, rc, err, "open");
+    if (q->options.mode != STORE_READ && sqlite3_db_readonly(q->db, "main") == 1) {
+        err_set(err, PAWL_EUNREACHABLE, "%s cannot be written", q->path);
+        return err_hint(err, "look at its permissions and those of its folder");
+    }
     sqlite3_extended_result_codes(q->db, 1);
     sqlite3_busy_timeout(q->db, (int)(q->options.timeout.us / 1000));
     sqlite3_db_config(q->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
