@@ -20,6 +20,7 @@ struct assembly {
     struct pool_conf *pools; /* names borrowed */
     size_t n_pools;
     sigset_t signals;
+    bool zygote_died;
 };
 
 /* Every kind there is: built in, then configured. */
@@ -159,6 +160,15 @@ static void on_deadline(void *arg, struct boot deadline)
         zygote_set_deadline(a->zygote, deadline);
 }
 
+/* Nothing can be started any more: what runs may end, then the worker does, as after SIGTERM. */
+static void on_zygote_death(void *arg)
+{
+    struct assembly *a = arg;
+    a->zygote_died = true;
+    LOG(a->req->log, LOG_ERROR, "zygote", LOG_S("error", SV("it died; no process can be started")));
+    kill(getpid(), SIGTERM);
+}
+
 static int run(struct assembly *a, struct worker_report *out, struct pawl_err *err)
 {
     const struct run_request *r = a->req;
@@ -203,6 +213,8 @@ static int assemble(struct assembly *a, struct pawl_err *err)
         return rc;
     prctl(PR_SET_DUMPABLE, 0); /* jobs of the same user cannot read the worker's memory (S38) */
     rc = loop_new(&a->loop, err);
+    if (rc == 0 && a->zygote)
+        rc = zygote_attach(a->zygote, a->loop, on_zygote_death, a, err);
     if (rc < 0)
         return rc;
     if (a->zygote)
@@ -241,6 +253,10 @@ int app_run_worker(const struct run_request *req, struct worker_report *out, str
     int rc = assemble(&a, err);
     if (rc == 0)
         rc = run(&a, out, err);
+    if (rc == 0 && a.zygote_died) {
+        rc = err_set(err, PAWL_EFAILED, "the process that starts jobs died");
+        err_hint(err, "its jobs went back to the queue; start the worker again");
+    }
     take_apart(&a);
     return rc;
 }

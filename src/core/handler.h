@@ -34,7 +34,7 @@ struct run_result {
 /* One attempt. Owned by the worker; the handler may use it until it calls finish. */
 struct run {
     const struct lease *job;
-    struct boot lease_deadline;  /* when the lease would end if never renewed: PAWL_DEADLINE */
+    struct boot lease_deadline;  /* when the lease would end if never renewed */
     struct dur timeout;          /* resolved; us < 0: none */
     const char *log_name;        /* relative path of the attempt's log inside log_dir */
     int log_dir;                 /* directory fd, borrowed */
