@@ -137,6 +137,13 @@ int cli_config(struct cli *c, const char *const *extra, size_t n_extra, struct p
     return 0;
 }
 
+int cli_check(struct cli *c, const struct job_spec *spec, struct pawl_err *err)
+{
+    if (!c->check)
+        c->check = c->app->check_new(c->config);
+    return c->app->check(c->check, spec->kind, spec->payload, err);
+}
+
 int cli_open(struct cli *c, enum store_mode mode, struct pawl_err *err)
 {
     if (!c->config && cli_config(c, NULL, 0, err) < 0)
@@ -307,6 +314,7 @@ int cli_main(const struct cli_app *app, int argc, char *const *argv)
     status = finish_output(&c, status);
     if (rc < 0)
         cli_error(&c, &err);
+    c.app->check_free(c.check);
     config_free(c.config);
     args_done(&c.args);
     out_done(&c.out);

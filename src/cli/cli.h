@@ -37,6 +37,12 @@ struct cli_app {
     /* Kinds that need no configuration. */
     const char *const *kinds;
     size_t n_kinds;
+    /* Would its handler run this payload? INPUT naming the member if not; a kind that this
+     * configuration does not know passes. Made once for many jobs; config is borrowed. */
+    struct payload_check *(*check_new)(const struct config *config);
+    int (*check)(const struct payload_check *c, struct sv kind, struct sv payload,
+                 struct pawl_err *err);
+    void (*check_free)(struct payload_check *c);
     /* Run one worker in this process. Starts threads and processes: no store may be open here. */
     int (*run_worker)(const struct run_request *req, struct worker_report *out,
                       struct pawl_err *err);
@@ -56,6 +62,7 @@ struct cli {
     bool talk;             /* stderr is a terminal */
     struct config *config; /* after cli_config() */
     struct store *store;   /* after cli_open() */
+    struct payload_check *check; /* after cli_check() */
     int exit_status;       /* of a command that ended without an error; 0 unless it says so */
 };
 
@@ -105,6 +112,9 @@ PAWL_MUST_USE int cli_config(struct cli *c, const char *const *extra, size_t n_e
                              struct pawl_err *err);
 /* Configuration, then the store. Closed by cli_main. */
 PAWL_MUST_USE int cli_open(struct cli *c, enum store_mode mode, struct pawl_err *err);
+
+/* Is this a job its handler can run? After cli_config(). */
+PAWL_MUST_USE int cli_check(struct cli *c, const struct job_spec *spec, struct pawl_err *err);
 
 /* A sentence on stderr, made harmless; not under -q. */
 void cli_say(const struct cli *c, const char *fmt, ...) PAWL_PRINTF(2, 3);

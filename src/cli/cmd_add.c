@@ -204,6 +204,10 @@ static int run(struct cli *c, struct pawl_err *err)
     spec.payload = sv_trim(str_sv(&payload));
     rc = read_spec(c, &spec, err);
     if (rc == 0)
+        rc = cli_config(c, NULL, 0, err);
+    if (rc == 0)
+        rc = cli_check(c, &spec, err);
+    if (rc == 0)
         rc = cli_open(c, STORE_CREATE, err);
     if (rc < 0)
         return rc;

@@ -172,7 +172,8 @@ static int read_job(struct import *im, struct sv line, struct pawl_err *err)
 {
     struct job_spec spec = im->fallback;
     if (json_parse(&im->doc, line, err) < 0 ||
-        job_spec_from_json(&im->doc, 0, clock_wall(), &im->arena, &spec, err) < 0)
+        job_spec_from_json(&im->doc, 0, clock_wall(), &im->arena, &spec, err) < 0 ||
+        cli_check(im->c, &spec, err) < 0)
         return bad_line(im, err);
     check_kind(im, spec.kind);
     im->specs[im->n++] = spec;

@@ -59,6 +59,7 @@ static void give(struct worker *w)
 
 void turns_hello(struct worker *w)
 {
+    w->filling->look = true; /* what had failed before this worker did anything, its sweep included */
     give(w);
 }
 
@@ -84,6 +85,21 @@ static void discard_claim(struct worker *w, struct turn *t)
     t->batch = NULL;
 }
 
+/* A claim that keeps failing for a reason of its own, not the store's, will not heal by itself. */
+static void judge_claim(struct worker *w, const struct turn *t)
+{
+    if (t->claim_rc == 0) {
+        w->claim_failing.us = 0;
+        return;
+    }
+    LOG(&w->log, LOG_WARN, "claim_failed", LOG_S("error", sv_of(t->claim_err.msg)));
+    struct boot now = loop_now(w->loop);
+    if (!w->claim_failing.us)
+        w->claim_failing = now;
+    else if (now.us - w->claim_failing.us > w->o->config->store_timeout.us)
+        worker_break(w, &t->claim_err);
+}
+
 static void take_claim(struct worker *w, struct turn *t)
 {
     if (!t->batch)
@@ -95,8 +111,8 @@ static void take_claim(struct worker *w, struct turn *t)
         slots_take_in(w, t);
     if (mine && t->session_stale)
         lease_lost(w);
-    if (t->claim_rc < 0 && !t->recovered)
-        LOG(&w->log, LOG_WARN, "claim_failed", LOG_S("error", sv_of(t->claim_err.msg)));
+    if (!t->recovered)
+        judge_claim(w, t);
 }
 
 static void give_up(struct worker *w, struct turn *t)

@@ -109,6 +109,7 @@ struct worker {
     struct turn *away;    /* at the store thread; NULL: it is idle */
     struct turn *coming;  /* being taken in */
     size_t claim_max;
+    struct boot claim_failing; /* since when every claim failed; us 0: the last one did not */
 
     struct store_thread store;
     struct renew_thread renew;

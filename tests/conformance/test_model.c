@@ -204,25 +204,29 @@ static struct settle random_settle(struct run *r, const struct m_job *j)
     return v;
 }
 
-/* Running jobs from a random one on, sometimes all ended alike, sometimes one of them twice. */
+/* Jobs from a random running one on, all ended alike under its fence: also those that no longer
+ * run, or run under another. A store may treat the stretches of these as one. */
+static int alike_settles(struct run *r, struct settle *v)
+{
+    struct m_job *first = any_in(r, JOB_RUNNING), *end = r->m.jobs + r->m.n;
+    int n = 0;
+    for (struct m_job *j = first; j && j < end && n < BATCH_MAX; j++)
+        if (j->fence > 0)
+            v[n++] = (struct settle){.id = {j->id}, .fence = {first->fence}, .exit_code = -1,
+                                     .outcome = OUTCOME_DONE, .hint = j->hint};
+    return n;
+}
+
 static int random_settles(struct run *r, struct settle *v)
 {
-    struct m_job *j = roll(r, 12) ? any_in(r, JOB_RUNNING) : any_job(r);
-    bool alike = roll(r, 2);
-    int n = 0, max = alike ? BATCH_MAX : 1 + roll(r, 3);
-    for (; j && j < r->m.jobs + r->m.n && n < max; j++) {
-        if (n && j->state != JOB_RUNNING)
-            continue;
-        v[n] = random_settle(r, j);
-        if (alike) {
-            v[n].outcome = n ? v[0].outcome : OUTCOME_DONE;
-            v[n].hint = j->hint;
-        }
-        n++;
-    }
-    if (n && n < max && roll(r, 10) == 0) {
-        v[n] = v[n - 1];
-        n++;
+    if (roll(r, 6) == 0)
+        return alike_settles(r, v);
+    int n = 1 + roll(r, 3);
+    for (int i = 0; i < n; i++) {
+        struct m_job *j = roll(r, 12) ? any_in(r, JOB_RUNNING) : any_job(r);
+        if (!j)
+            return i;
+        v[i] = random_settle(r, j);
     }
     return n;
 }

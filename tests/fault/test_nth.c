@@ -274,6 +274,11 @@ static void once(struct fixture *f, const struct scenario *sc, const struct stag
     int rc = act_faulty(f, sc, st, fault, n, where);
     struct store *failed = f->s;
     bool retried = false;
+    if (rc == 0 && fault_fired() && faults[fault].kind != FAULT_FULL) {
+        struct job_spec s = spec("q", "k", 0); /* done, but a failed write is never swallowed */
+        struct add_result out;
+        FAILS(store_enqueue(f->s, &s, 1, DUPLICATE_SKIP, &out, &f->e), PAWL_EBROKEN);
+    }
     if (rc < 0) { /* as another process sees it, while the failed handle is still open */
         reopen(f);
         retried = as_before(f, x);
