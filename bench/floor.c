@@ -1,8 +1,7 @@
-/* The floor under `pawl bench`: a bare loop that makes the same row changes with the same schema and
- * durability, and nothing else: no leases to check, no lanes to merge, no threads, no jobs to run.
- *   floor drain JOBS LANES clustered|interleaved BATCH FILE
- *   floor import JOBS BATCH FILE
- * Prints one line of JSON. */
+/* The floor under `pawl bench`: a bare loop that makes the same row changes with the same schema
+ * and durability, and nothing else: no leases to check, no lanes to merge, no threads, no jobs to
+ * run. floor drain JOBS LANES clustered|interleaved BATCH FILE floor import JOBS BATCH FILE Prints
+ * one line of JSON. */
 #define MIGRATION_TABLE
 #include "sql.h"
 
@@ -98,8 +97,10 @@ struct adding {
 static struct adding prepare_adding(void)
 {
     return (struct adding){
-        prepare("INSERT INTO body (id, lane, created_at, key, payload) VALUES (?1, ?2, ?3, ?4, ?5)"),
-        prepare("INSERT INTO job (id, lane, priority, state, available_at) VALUES (?1, ?2, 0, 1, ?3)"),
+        prepare(
+            "INSERT INTO body (id, lane, created_at, key, payload) VALUES (?1, ?2, ?3, ?4, ?5)"),
+        prepare(
+            "INSERT INTO job (id, lane, priority, state, available_at) VALUES (?1, ?2, 0, 1, ?3)"),
         prepare("INSERT INTO event (at, type, job) VALUES (?1, 1, ?2)"),
         prepare("INSERT INTO job_key (digest, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING"),
     };
@@ -159,8 +160,9 @@ static struct draining prepare_draining(void)
         prepare("UPDATE job SET state = 3, attempt = 1, fence = 1, owner = 1, claimed_at = ?2"
                 " WHERE id = ?1"),
         prepare("UPDATE job SET state = 4, finished_at = ?2, owner = NULL WHERE id = ?1"),
-        prepare("INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome,"
-                " class) VALUES (?1, 1, 1, 1, ?2, ?2, 0, 0)"),
+        prepare(
+            "INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome,"
+            " class) VALUES (?1, 1, 1, 1, ?2, ?2, 0, 0)"),
         prepare("INSERT INTO event (at, type, job, fence, session) VALUES (?1, ?2, ?3, 1, 1)"),
         prepare("UPDATE lane SET head_priority = ?2, head_id = ?3 WHERE id = ?1"),
         prepare("UPDATE class SET head_id = ?1, n_queued = n_queued - ?2, n_done = n_done + ?2"
@@ -237,8 +239,7 @@ static void report(const char *name, int64_t jobs, double took)
     printf("{\"floor\":\"%s\",\"jobs\":%lld,\"per_s\":%.0f,\"rows_per_job\":%.2f,"
            "\"statements_per_job\":%.2f,\"fsyncs_per_job\":%.5f}\n",
            name, (long long)jobs, (double)jobs / took, (double)rows / (double)jobs,
-           (double)statements / (double)jobs,
-           (double)(commits + 2 * checkpoints) / (double)jobs);
+           (double)statements / (double)jobs, (double)(commits + 2 * checkpoints) / (double)jobs);
 }
 
 struct digest {
@@ -255,7 +256,8 @@ static void import(int64_t jobs, int64_t batch)
 {
     struct adding a = prepare_adding();
     struct digest *keys = calloc((size_t)batch, sizeof(*keys));
-    sql("INSERT INTO queue (name) VALUES ('bench'); INSERT INTO class (queue, kind) VALUES (1, 'noop');"
+    sql("INSERT INTO queue (name) VALUES ('bench'); INSERT INTO class (queue, kind) VALUES (1, "
+        "'noop');"
         "INSERT INTO lane (class) VALUES (1)");
     for (int64_t from = 1; from <= jobs; from += batch) {
         int64_t n = jobs - from + 1 < batch ? jobs - from + 1 : batch;

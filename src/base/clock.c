@@ -92,8 +92,9 @@ int dur_parse(struct sv text, bool allow_none, struct dur *out, struct pawl_err 
     *out = (struct dur){total};
     return 0;
 bad:
-    return err_set(err, PAWL_EINPUT, "'" SV_FMT "' is not a duration; write 500ms, 10s, 5m, 2h or 7d%s",
-                   SV_ARG(text), allow_none ? ", or none" : "");
+    return err_set(err, PAWL_EINPUT,
+                   "'" SV_FMT "' is not a duration; write 500ms, 10s, 5m, 2h or 7d%s", SV_ARG(text),
+                   allow_none ? ", or none" : "");
 }
 
 static void format_units(int64_t us, int most, struct str *out)
@@ -232,5 +233,6 @@ int wall_parse(struct sv s, struct wall now, struct wall *out, struct pawl_err *
     if (parse_clock_time(s, now, out) == 0 || parse_rfc3339(s, out) == 0)
         return 0;
     return err_set(err, PAWL_EINPUT,
-                   "'" SV_FMT "' is not a time; write 2026-01-02T03:04:05Z, HH:MM or @unix", SV_ARG(s));
+                   "'" SV_FMT "' is not a time; write 2026-01-02T03:04:05Z, HH:MM or @unix",
+                   SV_ARG(s));
 }

@@ -21,7 +21,7 @@ struct dur {
 #define DUR_US(n)  ((struct dur){(int64_t)(n)})
 #define DUR_MS(n)  ((struct dur){(int64_t)(n)*1000})
 #define DUR_S(n)   ((struct dur){(int64_t)(n)*1000000})
-#define DUR_NONE   ((struct dur){-1}) /* "none": no limit */
+#define DUR_NONE   ((struct dur){-1})                /* "none": no limit */
 #define DUR_MAX_US ((int64_t)3650 * 86400 * 1000000) /* ten years: the longest length accepted */
 
 struct wall clock_wall(void);

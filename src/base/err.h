@@ -16,9 +16,9 @@ enum pawl_code {
 };
 
 struct pawl_err {
-    int code;      /* PAWL_E…, 0 while unset */
-    int sys_errno; /* errno behind it, or 0 */
-    char msg[384]; /* WHAT: WHY, lower case, no full stop */
+    int code;       /* PAWL_E…, 0 while unset */
+    int sys_errno;  /* errno behind it, or 0 */
+    char msg[384];  /* WHAT: WHY, lower case, no full stop */
     char hint[192]; /* what the user can do; may be empty */
 };
 
@@ -31,8 +31,8 @@ int err_wrap(struct pawl_err *err, const char *fmt, ...) PAWL_PRINTF(2, 3);
 /* Set the hint; returns the code already set. */
 int err_hint(struct pawl_err *err, const char *fmt, ...) PAWL_PRINTF(2, 3);
 
-const char *err_name(int code);       /* "not_found" */
-const char *err_text(int code);       /* words for the code alone */
-int err_exit_status(int code);        /* 0 for PAWL_OK */
+const char *err_name(int code); /* "not_found" */
+const char *err_text(int code); /* words for the code alone */
+int err_exit_status(int code);  /* 0 for PAWL_OK */
 
 #endif

@@ -45,7 +45,8 @@ struct sv json_source(const struct json *doc, uint32_t i); /* the bytes as writt
 /* The decoded string. Without escapes a view into the source, else a copy in the arena. */
 struct sv json_string(const struct json *doc, uint32_t i, struct arena *a);
 /* Whole number in [min,max]; -1 if it is not one. */
-PAWL_MUST_USE int json_i64(const struct json *doc, uint32_t i, int64_t min, int64_t max, int64_t *out);
+PAWL_MUST_USE int json_i64(const struct json *doc, uint32_t i, int64_t min, int64_t max,
+                           int64_t *out);
 bool json_is_true(const struct json *doc, uint32_t i);
 /* Value of an object's member; 0 when absent (0 is the root and never a member's value). */
 uint32_t json_member(const struct json *doc, uint32_t object, struct sv name);

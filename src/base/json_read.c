@@ -123,7 +123,7 @@ static int hex4(struct reader *r, unsigned *out)
         return bad(r, "\\u needs four hex digits");
     for (int k = 0; k < 4; k++) {
         int c = r->s.p[r->at + (size_t)k];
-        int d = c >= '0' && c <= '9' ? c - '0'
+        int d = c >= '0' && c <= '9'   ? c - '0'
                 : c >= 'a' && c <= 'f' ? c - 'a' + 10
                 : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                        : -1;
@@ -237,8 +237,9 @@ static int check_duplicates(struct reader *r, uint32_t object)
         for (uint32_t a = 1; a < n && !rc; a++)
             for (uint32_t b = 0; b < a && !rc; b++)
                 if (sv_eq(names[a], names[b]))
-                    rc = err_set(r->err, PAWL_EINPUT, "JSON at byte %zu: member \"" SV_FMT "\" twice",
-                                 r->at, SV_ARG(names[a]));
+                    rc = err_set(r->err, PAWL_EINPUT,
+                                 "JSON at byte %zu: member \"" SV_FMT "\" twice", r->at,
+                                 SV_ARG(names[a]));
     } else {
         qsort(names, n, sizeof(*names), compare_names);
         for (uint32_t m = 1; m < n && !rc; m++)
@@ -426,7 +427,7 @@ uint32_t json_member(const struct json *doc, uint32_t object, struct sv name)
 
 const char *json_type_name(enum json_type t)
 {
-    static const char *const names[] = {"null", "true or false", "a number", "a string", "an array",
-                                        "an object"};
+    static const char *const names[] = {"null",     "true or false", "a number",
+                                        "a string", "an array",      "an object"};
     return names[t];
 }

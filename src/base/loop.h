@@ -1,7 +1,8 @@
 /* The event loop: descriptors, timers and wake-ups of one thread, on epoll. Timers count
  * CLOCK_BOOTTIME, so a suspended machine finds its deadlines passed, not postponed. A loop and all
  * that hangs on it belong to the thread that runs it; only loop_wake() may be called elsewhere.
- * Written by hand: libuv's timers stop in suspend and its process support forks the whole worker. */
+ * Written by hand: libuv's timers stop in suspend and its process support forks the whole worker.
+ */
 #ifndef PAWL_BASE_LOOP_H
 #define PAWL_BASE_LOOP_H
 
@@ -35,7 +36,8 @@ void loop_stop(struct loop *l);
 /* Time of the current turn: read once after each wait. */
 struct boot loop_now(const struct loop *l);
 
-PAWL_MUST_USE int loop_watch(struct loop *l, struct watch *w, uint32_t events, struct pawl_err *err);
+PAWL_MUST_USE int loop_watch(struct loop *l, struct watch *w, uint32_t events,
+                             struct pawl_err *err);
 void loop_unwatch(struct loop *l, struct watch *w); /* does not close; harmless when not active */
 void loop_timer_set(struct loop *l, struct timer *t, struct dur from_now);
 void loop_timer_clear(struct loop *l, struct timer *t); /* harmless when not set */

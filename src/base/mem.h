@@ -1,6 +1,7 @@
 /* Memory. Allocation never returns NULL: a process that cannot get memory aborts, and everything
  * pawl promises holds across an abort exactly as across kill -9 (leases, fences, group commit).
- * Untrusted sizes are bounded before they get here (struct str has a ceiling, JSON a node limit). */
+ * Untrusted sizes are bounded before they get here (struct str has a ceiling, JSON a node limit).
+ */
 #ifndef PAWL_BASE_MEM_H
 #define PAWL_BASE_MEM_H
 
@@ -9,8 +10,8 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-void *mem_alloc(size_t size);                    /* not zeroed */
-void *mem_zalloc(size_t n, size_t size);         /* n*size checked, zeroed */
+void *mem_alloc(size_t size);                      /* not zeroed */
+void *mem_zalloc(size_t n, size_t size);           /* n*size checked, zeroed */
 void *mem_realloc(void *p, size_t n, size_t size); /* n*size checked */
 char *mem_strdup(const char *s);
 void *mem_dup(const void *p, size_t n); /* n bytes plus a NUL */
@@ -46,7 +47,7 @@ struct arena {
 };
 void arena_init(struct arena *a);
 void arena_done(struct arena *a);
-void arena_reset(struct arena *a); /* keeps the newest block for reuse */
+void arena_reset(struct arena *a);               /* keeps the newest block for reuse */
 void *arena_alloc(struct arena *a, size_t size); /* 16-aligned, not zeroed */
 void *arena_zalloc(struct arena *a, size_t n, size_t size);
 char *arena_strndup(struct arena *a, const char *s, size_t n); /* NUL-terminated copy */

@@ -16,9 +16,9 @@ struct sv {
     size_t n;
 };
 
-#define SV(lit) ((struct sv){"" lit "", sizeof(lit) - 1})
-#define SV_NONE ((struct sv){NULL, 0})
-#define SV_FMT  "%.*s"
+#define SV(lit)   ((struct sv){"" lit "", sizeof(lit) - 1})
+#define SV_NONE   ((struct sv){NULL, 0})
+#define SV_FMT    "%.*s"
 #define SV_ARG(s) (int)(s).n, (s).p ? (s).p : ""
 
 static inline struct sv sv_of(const char *s)
@@ -30,9 +30,9 @@ static inline struct sv sv_make(const char *p, size_t n)
     return (struct sv){p, n};
 }
 bool sv_eq(struct sv a, struct sv b);
-int sv_cmp(struct sv a, struct sv b);        /* bytewise, shorter first */
+int sv_cmp(struct sv a, struct sv b); /* bytewise, shorter first */
 bool sv_starts(struct sv s, struct sv prefix);
-struct sv sv_trim(struct sv s);              /* spaces, tabs, CR, LF off both ends */
+struct sv sv_trim(struct sv s); /* spaces, tabs, CR, LF off both ends */
 /* Cut s at the first `sep`; *rest is what follows, or none. Returns the part before. */
 struct sv sv_cut(struct sv s, char sep, struct sv *rest);
 /* Decimal integer in [min, max], whole string. 0 or -1 (nothing set). */
@@ -45,9 +45,9 @@ struct str {
 };
 
 #define STR_INIT(max_) ((struct str){.max = (max_)})
-enum { /* ceilings in use */
-    STR_LINE = 64 << 10,     /* one log line, one message */
-    STR_OUTPUT = 64 << 20,   /* what a command prints in one go */
+enum {                        /* ceilings in use */
+       STR_LINE = 64 << 10,   /* one log line, one message */
+       STR_OUTPUT = 64 << 20, /* what a command prints in one go */
 };
 
 void str_done(struct str *s);

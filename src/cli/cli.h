@@ -58,12 +58,12 @@ struct cli {
     struct out out;
     bool quiet;
     bool verbose;
-    bool color_err;        /* color on stderr */
-    bool talk;             /* stderr is a terminal */
-    struct config *config; /* after cli_config() */
-    struct store *store;   /* after cli_open() */
+    bool color_err;              /* color on stderr */
+    bool talk;                   /* stderr is a terminal */
+    struct config *config;       /* after cli_config() */
+    struct store *store;         /* after cli_open() */
     struct payload_check *check; /* after cli_check() */
-    int exit_status;       /* of a command that ended without an error; 0 unless it says so */
+    int exit_status;             /* of a command that ended without an error; 0 unless it says so */
 };
 
 struct example {

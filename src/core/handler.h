@@ -34,11 +34,11 @@ struct run_result {
 /* One attempt. Owned by the worker; the handler may use it until it calls finish. */
 struct run {
     const struct lease *job;
-    struct boot lease_deadline;  /* when the lease would end if never renewed */
-    struct dur timeout;          /* resolved; us < 0: none */
-    const char *log_name;        /* relative path of the attempt's log inside log_dir */
-    int log_dir;                 /* directory fd, borrowed */
-    void *state;                 /* the handler's own */
+    struct boot lease_deadline; /* when the lease would end if never renewed */
+    struct dur timeout;         /* resolved; us < 0: none */
+    const char *log_name;       /* relative path of the attempt's log inside log_dir */
+    int log_dir;                /* directory fd, borrowed */
+    void *state;                /* the handler's own */
     /* Ends the attempt, exactly once, on the loop thread, also from within start. The run is gone
      * when it returns. */
     void (*finish)(struct run *r, const struct run_result *result);
@@ -49,7 +49,8 @@ struct run {
 struct handler_ops {
     const char *name;
     /* Is this payload one the handler can run? INPUT naming the member otherwise. Any thread. */
-    int (*validate)(const struct handler *h, struct sv kind, struct sv payload, struct pawl_err *err);
+    int (*validate)(const struct handler *h, struct sv kind, struct sv payload,
+                    struct pawl_err *err);
     /* Begin. On error nothing was started and finish is not called; the worker settles the failure
      * as CLASS_ERROR (INPUT: CLASS_FATAL). */
     int (*start)(struct handler *h, struct run *r, struct pawl_err *err);

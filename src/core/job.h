@@ -54,10 +54,10 @@ enum outcome {
     OUTCOME_DONE,
     OUTCOME_SKIPPED,
     OUTCOME_FAILED,
-    OUTCOME_RETRY,     /* back to waiting until `delay` from now */
-    OUTCOME_RELEASED,  /* back to queued, attempt refunded */
+    OUTCOME_RETRY,    /* back to waiting until `delay` from now */
+    OUTCOME_RELEASED, /* back to queued, attempt refunded */
     OUTCOME_CANCELLED,
-    OUTCOME_LOST,      /* written by the sweeper only */
+    OUTCOME_LOST, /* written by the sweeper only */
 };
 const char *outcome_name(enum outcome o);
 
@@ -67,7 +67,7 @@ const char *wait_reason_name(enum wait_reason r); /* NULL for WAIT_NONE */
 
 /* Bounds of the input, checked by job_spec_check() (S16–S19) and again by the stores. */
 enum {
-    NAME_MAX_BYTES = 255,      /* queue, kind, host, lock */
+    NAME_MAX_BYTES = 255, /* queue, kind, host, lock */
     KEY_MAX_BYTES = 1024,
     PAYLOAD_MAX_BYTES = 16 << 20,
     RESULT_MAX_BYTES = 1 << 20,
@@ -85,11 +85,11 @@ struct job_spec {
     struct sv key, host, lock; /* p NULL: none */
     struct sv payload;         /* valid JSON text, kept verbatim */
     int priority;
-    int max_attempts;          /* 0: the kind's or the configured default, resolved by the worker */
-    struct dur timeout;        /* us 0: the kind's; DUR_NONE: no limit */
-    struct dur delay;          /* --in */
-    struct wall at;            /* --at, wall clock; us 0: not given */
-    job_id parent;             /* v 0: none */
+    int max_attempts;   /* 0: the kind's or the configured default, resolved by the worker */
+    struct dur timeout; /* us 0: the kind's; DUR_NONE: no limit */
+    struct dur delay;   /* --in */
+    struct wall at;     /* --at, wall clock; us 0: not given */
+    job_id parent;      /* v 0: none */
 };
 /* Defaults filled in: queue "default", kind "exec", payload "null". */
 struct job_spec job_spec_default(void);
@@ -118,13 +118,13 @@ struct lease {
     fence_no fence;
     struct sv queue, kind, key, host, payload; /* key, host: p NULL when none */
     int priority;
-    int attempt;      /* this one, counted from 1 */
-    int transient;    /* transient failures so far */
-    int lost;         /* leases lost so far */
-    int max_attempts; /* 0: default */
+    int attempt;        /* this one, counted from 1 */
+    int transient;      /* transient failures so far */
+    int lost;           /* leases lost so far */
+    int max_attempts;   /* 0: default */
     struct dur timeout; /* as in job_spec */
     struct wall created_at, ready_at, claimed_at;
-    int pool; /* index into the claim request's pools */
+    int pool;               /* index into the claim request's pools */
     struct lease_hint hint; /* for struct settle */
 };
 
@@ -134,14 +134,14 @@ struct settle {
     fence_no fence;
     enum outcome outcome;
     enum fail_class cls;
-    struct sv error;      /* p NULL: none; at most ERROR_MAX_BYTES */
-    int exit_code;        /* -1: none */
-    struct sv result;     /* JSON text; p NULL: none */
-    struct dur delay;     /* OUTCOME_RETRY */
+    struct sv error;  /* p NULL: none; at most ERROR_MAX_BYTES */
+    int exit_code;    /* -1: none */
+    struct sv result; /* JSON text; p NULL: none */
+    struct dur delay; /* OUTCOME_RETRY */
     enum wait_reason reason;
-    bool refund_attempt;  /* transient failures and releases do not cost an attempt */
+    bool refund_attempt; /* transient failures and releases do not cost an attempt */
     bool count_transient;
-    int64_t log_bytes;    /* true size of the output */
+    int64_t log_bytes;      /* true size of the output */
     struct wall started_at; /* us 0: the claim's time */
     struct lease_hint hint; /* the lease's, or all zero */
     const struct job_spec *children;

@@ -37,8 +37,8 @@ static int read_int(struct reading *r, const char *field, uint32_t at, int min, 
         return PAWL_EINPUT;
     if (json_i64(r->doc, at, min, max, &v) < 0)
         return err_set(r->err, PAWL_EINPUT,
-                       "field \"%s\" is " SV_FMT "; a whole number from %d to %d is expected", field,
-                       SV_ARG(json_source(r->doc, at)), min, max);
+                       "field \"%s\" is " SV_FMT "; a whole number from %d to %d is expected",
+                       field, SV_ARG(json_source(r->doc, at)), min, max);
     *out = (int)v;
     return 0;
 }

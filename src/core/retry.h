@@ -16,7 +16,7 @@ struct retry_policy {
 struct failure {
     enum fail_class cls;    /* TRANSIENT, ERROR or FATAL */
     struct dur retry_after; /* the peer asked for it; us < 0: not said */
-    struct dur asked;       /* the job itself asked for it (outcome retry in …); us < 0: not said */
+    struct dur asked; /* the job itself asked for it (outcome retry in …); us < 0: not said */
 };
 
 struct retry_decision {

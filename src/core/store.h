@@ -56,11 +56,11 @@ struct add_result {
 /* ---- sessions and leases ------------------------------------------------------------------- */
 
 struct session_spec {
-    const char *name;  /* "host:pid" */
+    const char *name; /* "host:pid" */
     const char *host;
     int pid;
     int slots;
-    const char *pools; /* JSON object kind -> slots */
+    const char *pools;  /* JSON object kind -> slots */
     const char *filter; /* JSON {"queues":[…],"kinds":[…]} */
     struct dur lease;
 };
@@ -83,7 +83,7 @@ struct progress {
 struct renew_request {
     struct session *session;
     struct dur lease;
-    const int64_t *metrics; /* N_METRICS values, or NULL */
+    const int64_t *metrics;          /* N_METRICS values, or NULL */
     const struct progress *progress; /* fenced: stale ones are ignored */
     size_t n_progress;
     int running; /* jobs in hand, for display */
@@ -113,8 +113,8 @@ struct claim_request {
 struct claim_result {
     struct lease *leases; /* by (priority desc, id), in the arena */
     size_t n;
-    bool session_stale;   /* nothing claimed: the own session has expired */
-    struct dur next_due;  /* until the next waiting job in any queue is due; us < 0: none */
+    bool session_stale;  /* nothing claimed: the own session has expired */
+    struct dur next_due; /* until the next waiting job in any queue is due; us < 0: none */
 };
 
 enum settle_outcome { SETTLE_OK, SETTLE_STALE };
@@ -140,11 +140,11 @@ struct selection {
     const job_id *ids; /* n_ids != 0: only these */
     size_t n_ids;
     struct sv queue, kind, host, key; /* p NULL: any */
-    unsigned states;    /* bit per enum job_state; 0: any */
-    struct sv error;    /* substring of the last error; p NULL: any */
-    struct wall since;  /* created at or after; us 0: any */
-    int64_t limit;      /* 0: no limit */
-    job_id after;       /* only ids above: the cursor */
+    unsigned states;                  /* bit per enum job_state; 0: any */
+    struct sv error;                  /* substring of the last error; p NULL: any */
+    struct wall since;                /* created at or after; us 0: any */
+    int64_t limit;                    /* 0: no limit */
+    job_id after;                     /* only ids above: the cursor */
 };
 
 struct attempt_view {
@@ -164,7 +164,7 @@ struct job_view {
     int priority, attempt, max_attempts, transient, lost;
     enum job_state state;
     fence_no fence;
-    struct sv worker; /* while running */
+    struct sv worker;                                                           /* while running */
     struct wall claimed_at, lease_until, available_at, created_at, finished_at; /* us 0: none */
     enum wait_reason wait_reason;
     bool cancel_asked;
@@ -181,8 +181,8 @@ struct event_view {
     int64_t id;
     struct wall at;
     enum event_type type;
-    job_id job;     /* v 0: none */
-    fence_no fence; /* v 0: none */
+    job_id job;                                 /* v 0: none */
+    fence_no fence;                             /* v 0: none */
     struct sv queue, kind, key, worker, detail; /* detail: JSON object; p NULL: none */
 };
 struct event_filter {
@@ -201,7 +201,7 @@ struct session_view {
     int pid, slots, running;
     struct wall started_at, renewed_at, lease_until;
     enum worker_command command; /* what was asked last */
-    bool alive; /* false: nobody of that session lives, or its lease is over */
+    bool alive;                  /* false: nobody of that session lives, or its lease is over */
 };
 
 /* Counts of one (queue, kind). */
@@ -209,8 +209,8 @@ struct class_view {
     struct sv queue, kind;
     bool paused; /* the queue */
     int64_t n[N_JOB_STATES];
-    int64_t retries; /* attempts that failed and were repeated, ever */
-    int64_t done_last_minute; /* jobs that ended done or skipped in the last 60 s */
+    int64_t retries;              /* attempts that failed and were repeated, ever */
+    int64_t done_last_minute;     /* jobs that ended done or skipped in the last 60 s */
     struct wall first_created_at; /* of the class's oldest job still there; us 0: unknown */
 };
 
@@ -224,7 +224,7 @@ struct status_view {
     size_t n_running;
     const struct job_view *last_done, *last_failed; /* newest first, 5 at most */
     size_t n_last_done, n_last_failed;
-    int64_t poisoned; /* failed because they killed their workers, still there */
+    int64_t poisoned;           /* failed because they killed their workers, still there */
     int64_t metrics[N_METRICS]; /* over all workers, ended ones too */
 };
 
@@ -247,7 +247,7 @@ struct act_request {
     bool dry_run;       /* count only */
     int grant_attempts; /* ACT_RETRY: N more attempts on top of those used; 0: fresh budget */
     struct wall finished_before; /* ACT_PRUNE: only jobs that ended before; us 0: any */
-    int max;            /* bound of one call (transactions stay short); call again while more */
+    int max; /* bound of one call (transactions stay short); call again while more */
 };
 struct act_result {
     int64_t matched; /* in this call */
@@ -268,7 +268,8 @@ struct store_ops {
     /* does: the engine's own integrity check plus pawl's cross-table checks; appends one line per
      * finding to `out`, none when all is well. */
     int (*check)(struct store *s, struct str *out, struct pawl_err *err);
-    /* does: a consistent copy into a new file, while others write. errors: CONFLICT if it exists. */
+    /* does: a consistent copy into a new file, while others write. errors: CONFLICT if it exists.
+     */
     int (*backup)(struct store *s, const char *file, struct pawl_err *err);
     struct wall (*now)(struct store *s);
 
@@ -292,7 +293,8 @@ struct store_ops {
      * outcomes: stale; what was asked of this worker. */
     int (*renew)(struct store *s, const struct renew_request *req, struct arena *a,
                  struct renew_result *out, struct pawl_err *err);
-    /* does: take the best ready jobs. atomic with: state, fence, attempt, session, event. I2, I3. */
+    /* does: take the best ready jobs. atomic with: state, fence, attempt, session, event. I2, I3.
+     */
     int (*claim)(struct store *s, const struct claim_request *req, struct arena *a,
                  struct claim_result *out, struct pawl_err *err);
     /* does: end leases, gated on (id, fence, running). atomic with: attempt, event, children,

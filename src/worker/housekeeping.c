@@ -210,7 +210,7 @@ void housekeeping_init(struct worker *w)
     w->age.on_time = on_age;
     w->idle_delay = IDLE_FIRST;
     w->last_prune.us = clock_boot().us - PRUNE_IDLE.us; /* the first time it is idle */
-    w->sweep_due = true; /* at start */
+    w->sweep_due = true;                                /* at start */
     w->log_dir = -1;
 }
 

@@ -148,8 +148,8 @@ static struct ready ring_pop_last(struct worker *w, struct pool *p)
 
 /* ---- after a claim ---- */
 
-/* Among jobs that were lost with their worker may be one that killed it. Whoever is held with it when
- * it does so again counts as lost too, so what cannot start now goes back. */
+/* Among jobs that were lost with their worker may be one that killed it. Whoever is held with it
+ * when it does so again counts as lost too, so what cannot start now goes back. */
 static void be_wary(struct worker *w, struct pool *p)
 {
     p->wary = (struct boot){loop_now(w->loop).us + WARY_MS * 1000};

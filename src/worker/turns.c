@@ -59,7 +59,8 @@ static void give(struct worker *w)
 
 void turns_hello(struct worker *w)
 {
-    w->filling->look = true; /* what had failed before this worker did anything, its sweep included */
+    w->filling->look =
+        true; /* what had failed before this worker did anything, its sweep included */
     give(w);
 }
 

@@ -36,10 +36,10 @@ struct worker_options {
     const struct sv *queues; /* --queue; n 0: all */
     size_t n_queues;
     bool drain, no_fail;
-    struct dur patience;      /* drain: how long what is stuck may hold it; us < 0: not given */
-    int64_t stop_after_jobs;  /* 0: no limit */
-    struct dur stop_after;    /* us 0: no limit */
-    job_id only;              /* v != 0: just this job */
+    struct dur patience;     /* drain: how long what is stuck may hold it; us < 0: not given */
+    int64_t stop_after_jobs; /* 0: no limit */
+    struct dur stop_after;   /* us 0: no limit */
+    job_id only;             /* v != 0: just this job */
     const struct logger *log;
     enum worker_progress progress;
     /* The session's lock descriptor, once there is one and again after each new session: to be
@@ -53,8 +53,8 @@ struct worker_options {
 
 struct worker_report {
     int64_t done, skipped, failed, retried, released, stale;
-    int signal; /* that ended it, or 0 */
-    bool drained; /* nothing left that this worker could do */
+    int signal;    /* that ended it, or 0 */
+    bool drained;  /* nothing left that this worker could do */
     int64_t stuck; /* jobs only a person can move: listed on stderr */
 };
 
