@@ -26,7 +26,7 @@ struct scenario {
 static const struct {
     enum fault_kind kind;
     bool stays;
-} faults[] = {{FAULT_IOERR, false}, {FAULT_IOERR, true}, {FAULT_FULL, false}, {FAULT_TORN, true}};
+} faults[] = {{FAULT_IOERR, false}, {FAULT_TORN, true}, {FAULT_FULL, true}};
 
 /* ---- the operations ------------------------------------------------------------------------ */
 
@@ -337,8 +337,10 @@ static void test_whole_or_not_at_all(void **state)
     arena_init(&f->a);
     print_message("# %s: %d calls\n", sc->name, calls);
     assert_true(calls > 3);
-    for (int fault = 0; fault < (int)ARRAY_LEN(faults); fault++)
-        for (int n = 1; n <= calls && !(sc->long_log && fault % 3); n++)
+    /* With a long log the commit comes first, as in the other scenarios; every round is dear. */
+    int from = sc->long_log ? calls / 3 : 1, n_faults = sc->long_log ? 1 : (int)ARRAY_LEN(faults);
+    for (int fault = 0; fault < n_faults; fault++)
+        for (int n = from; n <= calls; n++)
             once(f, sc, &st, &x, fault, n);
     arena_done(&keep);
     free(x.before);

@@ -326,6 +326,49 @@ static void test_locked_by_a_foreign_program(void **state)
     sqlite3_close(db);
 }
 
+struct slow_reader {
+    struct fixture *f;
+    struct store *writer;
+    int64_t took; /* µs of the slowest commit */
+};
+
+/* In the middle of a list, as when its output waits in a pager: others write past the point where
+ * the log is folded back. */
+static bool write_meanwhile(void *arg, const struct job_view *v)
+{
+    struct slow_reader *r = arg;
+    struct fixture *f = r->f;
+    enum { BIG = 6 << 20 };
+    AUTO_FREE char *big = mem_alloc(BIG);
+    (void)v;
+    memset(big, '1', BIG);
+    for (int i = 0; i < 5; i++) {
+        struct job_spec s = spec("q", "k", 0);
+        struct add_result out;
+        s.payload = sv_make(big, BIG);
+        int64_t from = clock_boot().us;
+        OK(store_enqueue(r->writer, &s, 1, DUPLICATE_SKIP, &out, &f->e));
+        int64_t took = clock_boot().us - from;
+        r->took = took > r->took ? took : r->took;
+    }
+    return false;
+}
+
+static void test_slow_reader_holds_up_no_writer(void **state)
+{
+    struct fixture *f = *state;
+    struct store_options o = store_defaults(STORE_WRITE);
+    struct slow_reader r = {.f = f};
+    o.timeout = DUR_S(60);
+    OK(open_store(f->path, &o, &r.writer, &f->e));
+    add_plain(f, 0);
+    struct selection all = {0};
+    OK(f->s->ops->list(f->s, &all, false, write_meanwhile, &r, &f->e));
+    if (r.took >= DUR_S(30).us)
+        fail_msg("a commit waited %lld ms for a reader", (long long)r.took / 1000);
+    store_close(r.writer);
+}
+
 static void test_created_by_many_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -448,6 +491,7 @@ int main(void)
         TEST(test_locked_by_another_writer),
         TEST(test_locked_in_another_process),
         TEST(test_locked_by_a_foreign_program),
+        TEST(test_slow_reader_holds_up_no_writer),
         TEST(test_created_by_many_at_once),
         TEST(test_I12_full_disk),
     };

@@ -3,8 +3,8 @@
 A test is a program that makes a Lab (a temporary folder with a store in it), starts pawl there, and
 reports with its Tap. Nothing sleeps to synchronise: wait_until() waits for a state, with a limit.
 
-From the environment: PAWL (the binary under test), PAWL_TEST_RELEASE and PAWL_TEST_TSAN (other
-builds), PAWL_TEST_CAMPAIGN (1, or how many rounds a campaign should have), PAWL_TEST_SEED.
+From the environment: PAWL (the binary under test), PAWL_TEST_FLAVOUR (tsan: some tests are smaller),
+PAWL_TEST_RELEASE, PAWL_TEST_CAMPAIGN (1, or how many rounds a campaign should have), PAWL_TEST_SEED.
 """
 import contextlib
 import json
@@ -33,7 +33,7 @@ def _binary(name, fallback):
 
 PAWL = _binary("PAWL", os.path.join(ROOT, "build", "pawl"))
 RELEASE = _binary("PAWL_TEST_RELEASE", os.environ.get("PAWL_RELEASE") or PAWL)
-TSAN = PAWL == os.path.abspath(os.environ.get("PAWL_TEST_TSAN", ""))
+TSAN = os.environ.get("PAWL_TEST_FLAVOUR") == "tsan"
 
 
 def campaign(default):

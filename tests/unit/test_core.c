@@ -164,7 +164,7 @@ static void words_parse_back(void **state)
         assert_int_equal(job_state_terminal(s), i >= JOB_DONE);
     }
     assert_int_equal(job_state_parse(SV("Done"), &s), -1);
-    for (int i = EVENT_ADDED; i <= EVENT_MIGRATED; i++) {
+    for (int i = EVENT_ADDED; i <= EVENT_PRUNED; i++) {
         assert_int_equal(event_parse(sv_of(event_name((enum event_type)i)), &e), 0);
         assert_int_equal(e, i);
         assert_false(event_terminal(e) && event_operator_act(e));

@@ -162,7 +162,7 @@ static int prune_one(struct sq *q, job_id id, const struct target *t, struct paw
             return err->code;
     }
     count_move(q, t->lane, (int)t->state, -1);
-    return 0;
+    return event(q, EVENT_PRUNED, id, t, err);
 }
 
 static bool applies(const struct act_request *r, const struct target *t)

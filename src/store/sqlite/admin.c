@@ -55,8 +55,8 @@ static const char *const checks[] = {
     " ORDER BY l.head_priority DESC, l.head_id LIMIT 1) OR c.head_priority IS NOT (SELECT priority"
     " FROM job j WHERE j.id = c.head_id) LIMIT 20",
     "SELECT 'class ' || c.id || ': counts differ from its jobs' FROM class c LEFT JOIN (SELECT"
-    " l.class, sum(j.state = 0) AS blocked, sum(j.state = 1) AS queued, sum(j.state = 2) AS waiting, sum(j.state = 3) AS running,"
-    " sum(j.state = 4) AS done, sum(j.state = 5) AS skipped, sum(j.state = 6) AS failed,"
+    " l.class, sum(j.state = 0) AS blocked, sum(j.state = 1) AS queued, sum(j.state = 2) AS waiting,"
+    " sum(j.state = 3) AS running, sum(j.state = 4) AS done, sum(j.state = 5) AS skipped, sum(j.state = 6) AS failed,"
     " sum(j.state = 7) AS cancelled FROM job j JOIN lane l ON l.id = j.lane GROUP BY l.class) t ON"
     " t.class = c.id WHERE c.n_blocked IS NOT ifnull(t.blocked, 0) OR c.n_queued IS NOT"
     " ifnull(t.queued, 0) OR c.n_waiting IS NOT"
@@ -69,8 +69,8 @@ static const char *const checks[] = {
     " NOT NULL LIMIT 20",
     "SELECT 'key of job ' || id || ' outlives it without an end' FROM job_key WHERE expires IS NULL"
     " AND id NOT IN (SELECT id FROM job) LIMIT 20",
-    "SELECT 'job ' || b.id || ' has lost its key' FROM body b WHERE b.key IS NOT NULL AND NOT EXISTS"
-    " (SELECT 1 FROM job_key k WHERE k.id = b.id) LIMIT 20",
+    "SELECT 'job ' || id || ' has lost its key' FROM body WHERE key IS NOT NULL AND id NOT IN"
+    " (SELECT id FROM job_key) LIMIT 20",
     "SELECT 'job ' || id || ' waits for no time' FROM job WHERE state = 2 AND available_at IS NULL"
     " AND id NOT IN (SELECT job FROM due) LIMIT 20",
     "SELECT 'job ' || job || ' is due but does not wait' FROM due WHERE job NOT IN (SELECT id FROM"

@@ -69,7 +69,10 @@ static void checkpoint(struct sq *q)
     AUTO_FREE char *wal = side_path(q, "-wal");
     if (stat(wal, &st) < 0 || st.st_size <= CHECKPOINT_BYTES)
         return;
+    /* Without a busy time-out: waiting for a slow reader would hold up every writer behind us. */
+    sqlite3_busy_timeout(q->db, 0);
     int rc = sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(q->db, (int)(q->options.timeout.us / 1000));
     if ((rc & 0xff) == SQLITE_IOERR)
         sq_fail(q, rc, &cause, "checkpoint");
 }
