@@ -88,11 +88,17 @@ struct renew_request {
     size_t n_progress;
     int running; /* jobs in hand, for display */
 };
+struct lease_ref {
+    job_id id;
+    fence_no fence;
+};
 struct renew_result {
     bool stale; /* the session had expired: drop everything, start a new one */
     enum worker_command command;
     const job_id *cancels; /* running jobs of this session that should end, in the arena */
     size_t n_cancels;
+    const struct lease_ref *revoked; /* leases taken away by an operator: end them, told once */
+    size_t n_revoked;
 };
 
 /* ---- claiming ------------------------------------------------------------------------------ */
@@ -142,6 +148,7 @@ struct selection {
     struct sv queue, kind, host, key; /* p NULL: any */
     unsigned states;                  /* bit per enum job_state; 0: any */
     struct sv error;                  /* substring of the last error; p NULL: any */
+    uint32_t error_low, error_high;   /* fingerprint of the last error; high 0: any */
     struct wall since;                /* created at or after; us 0: any */
     int64_t limit;                    /* 0: no limit */
     job_id after;                     /* only ids above: the cursor */
@@ -172,6 +179,7 @@ struct job_view {
     enum fail_class cls; /* of the last failure */
     struct sv error;
     int exit_code;
+    uint32_t fingerprint; /* of the last failure; 0: none */
     job_id parent;
     const struct attempt_view *attempts; /* job_get only, oldest first */
     size_t n_attempts;
@@ -228,6 +236,36 @@ struct status_view {
     int64_t metrics[N_METRICS]; /* over all workers, ended ones too */
 };
 
+/* What happened since a time. */
+struct report_slot {
+    struct wall at; /* its beginning; ten seconds long */
+    int64_t done, skipped, failed, retried, lost;
+};
+struct report_error {
+    uint32_t fingerprint;
+    enum fail_class cls;
+    int64_t count; /* jobs that failed for good with it */
+    job_id sample; /* the newest */
+    struct sv message;
+};
+struct report_slow {
+    job_id id;
+    struct sv queue, kind, key;
+    struct dur took;
+};
+struct report_view {
+    struct wall now, since;
+    struct report_slot total;
+    struct dur backoff, retry_after; /* what retries wait or waited */
+    const struct report_slot *slots; /* rising; without the empty ones */
+    size_t n_slots;
+    const struct report_error *errors; /* most frequent first, 20 at most */
+    size_t n_errors;
+    const struct report_slow *slowest; /* of the newest 100 000 done, 5 at most */
+    size_t n_slowest;
+    int64_t workers_ended, workers_lost;
+};
+
 struct store_info {
     char kind[16];      /* "sqlite" */
     char location[512]; /* path or URL without password */
@@ -240,13 +278,30 @@ struct store_info {
 
 /* ---- acting -------------------------------------------------------------------------------- */
 
-enum act { ACT_RETRY, ACT_CANCEL, ACT_PRUNE };
+enum act {
+    ACT_RETRY,   /* terminal → queued */
+    ACT_CANCEL,  /* not terminal → cancelled; running: asked to end */
+    ACT_PRUNE,   /* terminal → gone */
+    ACT_RELEASE, /* waiting → queued now; running → fenced off and queued, no attempt spent */
+    ACT_SET,     /* queued or waiting: `change` */
+};
+/* New values for a job that has not started. */
+struct job_change {
+    bool has_priority, has_max_attempts, has_timeout, has_time;
+    int priority, max_attempts;
+    struct dur timeout;
+    struct dur delay;  /* has_time: from now, unless */
+    struct wall at;    /* us != 0: a time on the wall clock */
+    struct sv payload; /* p NULL: unchanged */
+};
 struct act_request {
     enum act act;
     struct selection select;
     bool dry_run;       /* count only */
     int grant_attempts; /* ACT_RETRY: N more attempts on top of those used; 0: fresh budget */
-    struct wall finished_before; /* ACT_PRUNE: only jobs that ended before; us 0: any */
+    struct wall finished_before;     /* ACT_PRUNE: only jobs that ended before; us 0: any */
+    bool force;                      /* ACT_RELEASE: also jobs whose worker lives */
+    const struct job_change *change; /* ACT_SET */
     int max; /* bound of one call (transactions stay short); call again while more */
 };
 struct act_result {
@@ -331,6 +386,10 @@ struct store_ops {
                   struct pawl_err *err);
     int (*status)(struct store *s, int max_running, struct arena *a, struct status_view *out,
                   struct pawl_err *err);
+
+    /* does: what happened since a time, in one queue or (p NULL) all. */
+    int (*report)(struct store *s, struct wall since, struct sv queue, struct arena *a,
+                  struct report_view *out, struct pawl_err *err);
 
     /* A descriptor that becomes readable when another handle made jobs ready, asked something of a
      * worker or ended; -1 if there is none. A hint only. */

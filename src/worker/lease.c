@@ -105,6 +105,10 @@ void lease_news(struct worker *w)
         w->obeyed = news.command;
     cancel_asked(w, news.cancels, news.n_cancels);
     free(news.cancels);
+    for (size_t i = 0; i < news.n_revoked; i++)
+        if (!runs_revoke(w, news.revoked[i]))
+            slots_revoke(w, news.revoked[i]);
+    free(news.revoked);
     if (news.rc < 0)
         worker_break(w, &news.err);
 }

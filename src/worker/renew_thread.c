@@ -83,9 +83,20 @@ static void add_cancels(struct renew_thread *rt, const struct renew_result *res)
     }
 }
 
+static void add_revoked(struct renew_thread *rt, const struct renew_result *res)
+{
+    struct renew_news *news = &rt->news;
+    for (size_t i = 0; i < res->n_revoked; i++) {
+        if (!news->revoked)
+            rt->cap_revoked = 0;
+        ARRAY_GROW(news->revoked, news->n_revoked, rt->cap_revoked);
+        news->revoked[news->n_revoked++] = res->revoked[i];
+    }
+}
+
 static void tell_asked(struct renew_thread *rt, const struct renew_result *res)
 {
-    bool any = res->command != COMMAND_NONE || res->n_cancels;
+    bool any = res->command != COMMAND_NONE || res->n_cancels || res->n_revoked;
     rt->ask_gap = any ? ASK_GAP_MIN : rt->ask_gap;
     if (!any)
         return;
@@ -93,6 +104,7 @@ static void tell_asked(struct renew_thread *rt, const struct renew_result *res)
     if (res->command != COMMAND_NONE)
         rt->news.command = res->command;
     add_cancels(rt, res);
+    add_revoked(rt, res);
     pthread_mutex_unlock(&rt->lock);
     loop_wake(rt->o->loop);
 }
@@ -318,6 +330,7 @@ void renew_thread_stop(struct renew_thread *rt)
     pthread_mutex_unlock(&rt->lock);
     pthread_join(rt->thread, NULL);
     free(rt->news.cancels);
+    free(rt->news.revoked);
     free(rt->progress);
     free(rt->sending);
     rt->started = false;

@@ -17,6 +17,8 @@ struct renew_news {
     enum worker_command command; /* COMMAND_NONE: nothing new */
     job_id *cancels;             /* malloc'd, the taker frees */
     size_t n_cancels;
+    struct lease_ref *revoked; /* likewise: leases an operator took away */
+    size_t n_revoked;
     int rc; /* < 0: no session can be had; err says why */
     struct pawl_err err;
 };
@@ -42,7 +44,7 @@ struct renew_thread {
     bool asked, restart, quit;
     struct boot asked_at;
     struct renew_news news;
-    size_t cap_cancels;
+    size_t cap_cancels, cap_revoked;
     struct pending_progress *progress;
     size_t n_progress, cap_progress;
     uint64_t progress_turn; /* grows when the pending list was taken */

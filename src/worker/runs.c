@@ -169,6 +169,16 @@ void runs_drop(struct attempt *a)
     cancel(a, CANCEL_LEASE_LOST);
 }
 
+bool runs_revoke(struct worker *w, struct lease_ref lease)
+{
+    for (struct attempt *a = w->running.next; a != &w->running; a = a->next)
+        if (a->lease->id.v == lease.id.v && a->lease->fence.v == lease.fence.v) {
+            runs_drop(a);
+            return true;
+        }
+    return false;
+}
+
 void runs_drop_all(struct worker *w)
 {
     for (struct attempt *a = w->running.next, *next; a != &w->running; a = next) {

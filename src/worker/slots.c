@@ -353,6 +353,20 @@ void slots_drop(struct worker *w)
             batch_unref(w, ring_pop(w, &w->pools[i]).batch);
 }
 
+void slots_revoke(struct worker *w, struct lease_ref lease)
+{
+    for (size_t i = 0; i < w->n_pools; i++) {
+        struct pool *p = &w->pools[i];
+        for (size_t n = p->n_ready; n > 0; n--) { /* once around */
+            struct ready r = ring_pop(w, p);
+            if (r.lease->id.v == lease.id.v && r.lease->fence.v == lease.fence.v)
+                batch_unref(w, r.batch);
+            else
+                ring_push(w, p, r);
+        }
+    }
+}
+
 bool slots_cancel(struct worker *w, job_id id)
 {
     bool found = false;

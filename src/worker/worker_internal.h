@@ -160,8 +160,9 @@ bool slots_pump(struct worker *w);                         /* start what can sta
 void slots_plan(struct worker *w, struct turn *t);         /* what to claim */
 void slots_wet(struct worker *w);                          /* look for work again in every pool */
 void slots_give_back(struct worker *w, struct dur older_than); /* us 0: all that is ready */
-void slots_drop(struct worker *w);              /* forget what is ready: lease lost */
-bool slots_cancel(struct worker *w, job_id id); /* a job that has not started */
+void slots_drop(struct worker *w);                           /* forget what is ready: lease lost */
+void slots_revoke(struct worker *w, struct lease_ref lease); /* taken away before it started */
+bool slots_cancel(struct worker *w, job_id id);              /* a job that has not started */
 void slots_observe(struct kind *k, struct boot now, struct dur took);
 struct batch *batch_get(struct worker *w);
 void batch_put(struct worker *w, struct batch *b);
@@ -173,7 +174,8 @@ void runs_done(struct worker *w);
 void runs_start(struct worker *w, struct ready r);
 void runs_cancel_all(struct worker *w, enum cancel_why why);
 bool runs_cancel(struct worker *w, job_id id);
-void runs_drop(struct attempt *a); /* its lease is lost */
+void runs_drop(struct attempt *a);                          /* its lease is lost */
+bool runs_revoke(struct worker *w, struct lease_ref lease); /* the same for one, by an operator */
 void runs_drop_all(struct worker *w);
 
 /* settle_queue.c: ends of attempts on their way to the store */

@@ -8,10 +8,8 @@
 struct store_options store_defaults(enum store_mode mode)
 {
     /* The suite is about meaning; what survives a power cut is proven elsewhere. */
-    return (struct store_options){.mode = mode,
-                                  .timeout = DUR_S(10),
-                                  .durability = DURABILITY_RELAXED,
-                                  .keep_keys = HOUR};
+    return (struct store_options){
+        .mode = mode, .timeout = DUR_S(10), .durability = DURABILITY_RELAXED, .keep_keys = HOUR};
 }
 
 int open_store(const char *path, const struct store_options *o, struct store **out,
@@ -233,9 +231,9 @@ int n_events(struct fixture *f, job_id id, enum event_type type)
 static void describe(struct str *out, const struct job_view *v)
 {
     str_addf(out, "%lld %s p%d a%d/%d t%d l%d f%lld c%d w" SV_FMT " at%lld end%lld ",
-             (long long)v->id.v, job_state_name(v->state), v->priority, v->attempt,
-             v->max_attempts, v->transient, v->lost, (long long)v->fence.v, v->cancel_asked,
-             SV_ARG(v->worker), (long long)v->available_at.us, (long long)v->finished_at.us);
+             (long long)v->id.v, job_state_name(v->state), v->priority, v->attempt, v->max_attempts,
+             v->transient, v->lost, (long long)v->fence.v, v->cancel_asked, SV_ARG(v->worker),
+             (long long)v->available_at.us, (long long)v->finished_at.us);
     str_addf(out, SV_FMT " " SV_FMT " " SV_FMT " e" SV_FMT " n%zu\n", SV_ARG(v->payload),
              SV_ARG(v->result), SV_ARG(v->progress), SV_ARG(v->error), v->n_attempts);
 }

@@ -24,7 +24,7 @@ struct m_job {
     session_id owner; /* v 0: none */
     bool cancel;
     enum wait_reason reason;
-    uint64_t due; /* waiting: ready in transactions after this one */
+    uint64_t due;           /* waiting: ready in transactions after this one */
     struct lease_hint hint; /* of its last claim */
 };
 struct m_session {

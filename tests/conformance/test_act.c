@@ -62,7 +62,8 @@ static void test_retry_gives_a_fresh_budget(void **state)
 {
     struct fixture *f = *state;
     struct session w = start(f, "w");
-    const enum outcome outcomes[] = {OUTCOME_DONE, OUTCOME_SKIPPED, OUTCOME_FAILED, OUTCOME_CANCELLED};
+    const enum outcome outcomes[] = {OUTCOME_DONE, OUTCOME_SKIPPED, OUTCOME_FAILED,
+                                     OUTCOME_CANCELLED};
     for (size_t i = 0; i < ARRAY_LEN(outcomes); i++) {
         job_id id = ended(f, &w, outcomes[i]);
         int64_t fence = get(f, id).fence.v;
@@ -94,8 +95,8 @@ static void test_retry_grants_more_attempts(void **state)
         struct lease l = claim_one(f, &w);
         settle_ok(f, &l, i ? OUTCOME_FAILED : OUTCOME_RETRY);
     }
-    struct act_request req = {.act = ACT_RETRY, .select = {.ids = &id, .n_ids = 1},
-                              .grant_attempts = 3};
+    struct act_request req = {
+        .act = ACT_RETRY, .select = {.ids = &id, .n_ids = 1}, .grant_attempts = 3};
     assert_int_equal(run(f, &req).changed, 1);
     struct lease l = claim_one(f, &w);
     assert_int_equal(l.attempt, 3);

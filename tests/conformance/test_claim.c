@@ -4,7 +4,8 @@
 enum { N_QUEUES = 4, N_KINDS = 3, N_HOSTS = 5, N_JOBS = 600 };
 static const char *const queues[N_QUEUES] = {"alpha", "beta", "gamma", "delta"};
 static const char *const kinds[N_KINDS] = {"k", "fetch", "parse"};
-static const char *const hosts[N_HOSTS] = {"a.example", "b.example", "c.example", "d.example", NULL};
+static const char *const hosts[N_HOSTS] = {"a.example", "b.example", "c.example", "d.example",
+                                           NULL};
 
 /* What the store should hold: jobs in the order they were added. */
 struct wanted {
@@ -25,8 +26,8 @@ static void fill(struct fixture *f, struct wanted *jobs)
     struct job_spec v[N_JOBS];
     struct add_result r[N_JOBS];
     for (int i = 0; i < N_JOBS; i++) {
-        jobs[i] = (struct wanted){.queue = roll(N_QUEUES), .kind = roll(N_KINDS),
-                                  .priority = roll(7) - 3};
+        jobs[i] = (struct wanted){
+            .queue = roll(N_QUEUES), .kind = roll(N_KINDS), .priority = roll(7) - 3};
         v[i] = spec(queues[jobs[i].queue], kinds[jobs[i].kind], jobs[i].priority);
         v[i].host = sv_of(hosts[roll(N_HOSTS)]);
     }
@@ -64,8 +65,11 @@ static void compare_claim(struct fixture *f, const struct session *w, struct wan
     for (int q = 0; q < N_QUEUES && named; q++)
         if (queue_mask >> q & 1)
             queue_names[n_queues++] = sv_of(queues[q]);
-    struct claim_request req = {
-        .session = w, .pools = pools, .n_pools = N_KINDS, .queues = queue_names, .n_queues = n_queues};
+    struct claim_request req = {.session = w,
+                                .pools = pools,
+                                .n_pools = N_KINDS,
+                                .queues = queue_names,
+                                .n_queues = n_queues};
     struct claim_result got;
     OK(store_claim(f->s, &req, &f->a, &got, &f->e));
     for (size_t i = 0; i < got.n; i++) {

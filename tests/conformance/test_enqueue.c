@@ -195,9 +195,10 @@ static void test_input_error_adds_none_of_the_batch(void **state)
     struct fixture *f = *state;
     char long_name[NAME_MAX_BYTES + 2];
     memset(long_name, 'x', sizeof(long_name));
-    struct job_spec bad[] = {spec("", "k", 0),     spec("q", "", 0), spec("q", "k", PRIORITY_MAX + 1),
-                             spec("q\n", "k", 0),  spec("q", "\xff", 0), keyed("q", ""),
-                             spec("q", "k", 0),    spec("q", "k", 0)};
+    struct job_spec bad[] = {
+        spec("", "k", 0),    spec("q", "", 0),     spec("q", "k", PRIORITY_MAX + 1),
+        spec("q\n", "k", 0), spec("q", "\xff", 0), keyed("q", ""),
+        spec("q", "k", 0),   spec("q", "k", 0)};
     bad[6].queue = sv_make(long_name, sizeof(long_name) - 1);
     bad[7].delay = DUR_US(-5);
     char *before = snapshot_all(f);

@@ -7,8 +7,8 @@
 static struct renew_result renew(struct fixture *f, struct session *w, const struct progress *p,
                                  size_t n)
 {
-    struct renew_request r = {.session = w, .lease = HOUR, .progress = p, .n_progress = n,
-                              .running = 3};
+    struct renew_request r = {
+        .session = w, .lease = HOUR, .progress = p, .n_progress = n, .running = 3};
     struct renew_result out;
     OK(f->s->ops->renew(f->s, &r, &f->a, &out, &f->e));
     return out;
@@ -163,7 +163,8 @@ static void test_stale_among_others(void **state)
     job_id a = add_plain(f, 2), b = add_plain(f, 1);
     struct session w = start(f, "w");
     struct claim_result r = claim(f, &w, "k", 2);
-    struct settle v[] = {settle_of(&r.leases[0], OUTCOME_DONE), settle_of(&r.leases[0], OUTCOME_FAILED),
+    struct settle v[] = {settle_of(&r.leases[0], OUTCOME_DONE),
+                         settle_of(&r.leases[0], OUTCOME_FAILED),
                          settle_of(&r.leases[1], OUTCOME_SKIPPED)};
     enum settle_outcome out[3];
     OK(store_settle(f->s, v, 3, out, &f->e));

@@ -23,8 +23,10 @@ static void describe_world(struct world *w, struct job_spec *v)
 {
     for (int i = 0; i < N; i++) {
         struct known *j = &w->jobs[i];
-        *j = (struct known){.queue = queues[i % 3], .kind = kinds[i / 3 % 2],
-                            .host = hosts[i / 7 % 3], .state = JOB_QUEUED};
+        *j = (struct known){.queue = queues[i % 3],
+                            .kind = kinds[i / 3 % 2],
+                            .host = hosts[i / 7 % 3],
+                            .state = JOB_QUEUED};
         snprintf(j->key, sizeof(j->key), "key%d", i % 100);
         v[i] = spec(j->queue, j->kind, i % 5);
         v[i].host = sv_of(j->host);

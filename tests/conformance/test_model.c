@@ -129,8 +129,8 @@ static void op_claim(struct run *r)
     struct claim_pool pools[M_KINDS];
     int room[M_KINDS];
     unsigned mask = roll(r, 3) ? (1u << M_QUEUES) - 1 : 1 + next(r) % 7;
-    struct claim_request req = {.session = &w->s, .pools = pools, .n_pools = M_KINDS,
-                                .queues = queues};
+    struct claim_request req = {
+        .session = &w->s, .pools = pools, .n_pools = M_KINDS, .queues = queues};
     for (int k = 0; k < M_KINDS; k++) {
         kinds[k] = sv_of(kind_names[k]);
         room[k] = roll(r, roll(r, 6) ? 4 : 40);
@@ -177,8 +177,8 @@ static bool adopt_one(void *arg, const struct job_view *v)
 {
     struct adopt *a = arg;
     struct add_result want;
-    while (a->taken < a->n &&
-           model_add(&a->r->m, &a->specs[a->taken++], DUPLICATE_SKIP, v->id.v, &want) != ADD_CREATED)
+    while (a->taken < a->n && model_add(&a->r->m, &a->specs[a->taken++], DUPLICATE_SKIP, v->id.v,
+                                        &want) != ADD_CREATED)
         ;
     assert_int_equal(a->r->m.last_id, v->id.v);
     return true;
@@ -190,8 +190,8 @@ static struct settle random_settle(struct run *r, const struct m_job *j)
     static const enum outcome outcomes[] = {OUTCOME_DONE,  OUTCOME_SKIPPED,  OUTCOME_FAILED,
                                             OUTCOME_RETRY, OUTCOME_RELEASED, OUTCOME_CANCELLED,
                                             OUTCOME_RETRY, OUTCOME_DONE};
-    struct settle v = {.id = {j->id}, .fence = {j->fence}, .outcome = outcomes[roll(r, 8)],
-                       .exit_code = -1};
+    struct settle v = {
+        .id = {j->id}, .fence = {j->fence}, .outcome = outcomes[roll(r, 8)], .exit_code = -1};
     if (j->fence < 1 || roll(r, 12) == 0)
         v.fence.v += 1 - 2 * (v.fence.v > 1);
     if (roll(r, 3)) /* a late writer has one too */
@@ -212,8 +212,11 @@ static int alike_settles(struct run *r, struct settle *v)
     int n = 0;
     for (struct m_job *j = first; j && j < end && n < BATCH_MAX; j++)
         if (j->fence > 0)
-            v[n++] = (struct settle){.id = {j->id}, .fence = {first->fence}, .exit_code = -1,
-                                     .outcome = OUTCOME_DONE, .hint = j->hint};
+            v[n++] = (struct settle){.id = {j->id},
+                                     .fence = {first->fence},
+                                     .exit_code = -1,
+                                     .outcome = OUTCOME_DONE,
+                                     .hint = j->hint};
     return n;
 }
 
@@ -322,7 +325,8 @@ static void op_act(struct run *r)
         return;
     job_id id = {j->id};
     enum act what = (enum act)roll(r, 3);
-    struct act_request req = {.act = what, .select = {.ids = &id, .n_ids = 1},
+    struct act_request req = {.act = what,
+                              .select = {.ids = &id, .n_ids = 1},
                               .grant_attempts = what == ACT_RETRY ? roll(r, 3) : 0};
     struct act_result out;
     bool cancelled_already = what == ACT_CANCEL && j->cancel;
@@ -347,7 +351,8 @@ static void op_prune(struct run *r)
 static void op_cancel_some(struct run *r)
 {
     struct fixture *f = r->f;
-    struct act_request req = {.act = ACT_CANCEL, .select = {.states = 1u << JOB_WAITING}, .max = 20};
+    struct act_request req = {
+        .act = ACT_CANCEL, .select = {.states = 1u << JOB_WAITING}, .max = 20};
     struct act_result out;
     OK(f->s->ops->act(f->s, &req, &out, &f->e));
     int64_t left = 20, n = 0;

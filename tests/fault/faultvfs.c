@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct file {
-    sqlite3_file base; /* first */
+    sqlite3_file base;  /* first */
     sqlite3_file *real; /* behind this struct */
 };
 

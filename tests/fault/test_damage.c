@@ -18,7 +18,8 @@ static void sql(struct fixture *f, const char *text)
 static const struct {
     const char *damage, *repair, *says;
 } planted[] = {
-    {"UPDATE lane SET head_id = 3 WHERE id = 1", "UPDATE lane SET head_id = 2 WHERE id = 1", "lane 1"},
+    {"UPDATE lane SET head_id = 3 WHERE id = 1", "UPDATE lane SET head_id = 2 WHERE id = 1",
+     "lane 1"},
     {"UPDATE lane SET head_priority = 7 WHERE id = 1",
      "UPDATE lane SET head_priority = 1 WHERE id = 1", "lane 1"},
     {"UPDATE lane SET head_id = NULL WHERE id = 1", "UPDATE lane SET head_id = 2 WHERE id = 1",
@@ -30,7 +31,8 @@ static const struct {
     {"UPDATE class SET n_failed = 1", "UPDATE class SET n_failed = 0", "counts differ"},
     {"UPDATE class SET n_blocked = 1", "UPDATE class SET n_blocked = 0", "counts differ"},
     {"DELETE FROM body WHERE id = 3",
-     "INSERT INTO body (id, lane, payload, created_at) VALUES (3, 1, 'null', 1)", "job 3 has no body"},
+     "INSERT INTO body (id, lane, payload, created_at) VALUES (3, 1, 'null', 1)",
+     "job 3 has no body"},
     {"INSERT INTO body (id, lane, payload, created_at) VALUES (50, 1, 'null', 1)",
      "DELETE FROM body WHERE id = 50", "body 50 has no job"},
     {"UPDATE job SET owner = NULL WHERE state = 3", "UPDATE job SET owner = 1 WHERE state = 3",
@@ -160,7 +162,8 @@ static void test_I13_wall_steps_change_nothing(void **state)
         sql(f, steps[i]);
         reopen(f);
         struct session w = start(f, "w");
-        struct job_spec late = spec("q", "k", 5), soon = spec("q", "k", 1), wall = spec("q", "k", 9);
+        struct job_spec late = spec("q", "k", 5), soon = spec("q", "k", 1),
+                        wall = spec("q", "k", 9);
         late.delay = HOUR;
         soon.delay = DUR_US(1);
         wall.at.us = clock_wall().us + HOUR.us; /* --at alone is wall time */

@@ -91,8 +91,12 @@ static int do_renew(struct fixture *f, const struct stage *st)
     int64_t metrics[N_METRICS] = {[METRIC_job_completed] = 3};
     struct session w = st->w;
     struct progress p = {st->leases[0].id, st->leases[0].fence, SV("[1]")};
-    struct renew_request req = {.session = &w, .lease = HOUR, .metrics = metrics, .progress = &p,
-                                .n_progress = 1, .running = 7};
+    struct renew_request req = {.session = &w,
+                                .lease = HOUR,
+                                .metrics = metrics,
+                                .progress = &p,
+                                .n_progress = 1,
+                                .running = 7};
     struct renew_result out;
     return f->s->ops->renew(f->s, &req, &f->a, &out, &f->e);
 }
@@ -401,8 +405,8 @@ static void test_I12_creation_can_fail_anywhere(void **state)
 int main(void)
 {
     fault_register();
-    struct CMUnitTest tests[ARRAY_LEN(scenarios) + 1] = {
-        cmocka_unit_test_setup_teardown(test_I12_creation_can_fail_anywhere, setup, fixture_teardown)};
+    struct CMUnitTest tests[ARRAY_LEN(scenarios) + 1] = {cmocka_unit_test_setup_teardown(
+        test_I12_creation_can_fail_anywhere, setup, fixture_teardown)};
     for (size_t i = 0; i < ARRAY_LEN(scenarios); i++)
         tests[i + 1] = (struct CMUnitTest){scenarios[i].name, test_whole_or_not_at_all, setup,
                                            fixture_teardown, (void *)(uintptr_t)&scenarios[i]};

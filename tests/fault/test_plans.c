@@ -26,27 +26,41 @@ static const struct allowance allowed[] = {
 };
 
 /* Sorts that are bounded by something small: the classes, five rows, the jobs of one state. */
-static const char *const may_sort[] = {"list_queued",    "list_waiting",   "list_running",
-                                       "list_ended",     "status_classes", "status_running",
-                                       "status_last",    "metric_sum"};
+static const char *const may_sort[] = {"list_queued",   "list_waiting",   "list_running",
+                                       "list_ended",    "status_classes", "status_running",
+                                       "status_last",   "metric_sum",     "report_slots",
+                                       "report_errors", "report_slowest"};
 
 /* The index a statement is meant to use. */
 static const struct {
     const char *statement, *index;
 } meant[] = {
-    {"due_waiting", "job_waiting"},     {"next_waiting", "job_waiting"},
-    {"classes_ready", "class_ready"},   {"lane_next_same", "lane_ready"},
-    {"lane_next_lower", "lane_ready"},  {"job_next_same", "job_ready"},
-    {"job_next_lower", "job_ready"},    {"lane_best", "job_ready"},
-    {"class_best", "lane_ready"},       {"held", "job_running"},
-    {"owner_jobs", "job_running"},      {"owner_next", "job_running"},
-    {"sessions_live", "session_live"},  {"sessions_view", "session_live"},
-    {"list_ended", "job_ended"},        {"status_last", "job_ended"},
-    {"due_delete", "due_job"},          {"keys_drop", "job_key_expires"},
-    {"settle_row", "INTEGER PRIMARY KEY"}, {"settle_end", "INTEGER PRIMARY KEY"},
-    {"settle_back", "INTEGER PRIMARY KEY"}, {"claim_job", "INTEGER PRIMARY KEY"},
-    {"claim_row", "INTEGER PRIMARY KEY"},  {"key_find", "PRIMARY KEY"},
-    {"attempts", "PRIMARY KEY"},        {"session_renew", "INTEGER PRIMARY KEY"},
+    {"due_waiting", "job_waiting"},
+    {"next_waiting", "job_waiting"},
+    {"classes_ready", "class_ready"},
+    {"lane_next_same", "lane_ready"},
+    {"lane_next_lower", "lane_ready"},
+    {"job_next_same", "job_ready"},
+    {"job_next_lower", "job_ready"},
+    {"lane_best", "job_ready"},
+    {"class_best", "lane_ready"},
+    {"held", "job_running"},
+    {"owner_jobs", "job_running"},
+    {"owner_next", "job_running"},
+    {"sessions_live", "session_live"},
+    {"sessions_view", "session_live"},
+    {"list_ended", "job_ended"},
+    {"status_last", "job_ended"},
+    {"due_delete", "due_job"},
+    {"keys_drop", "job_key_expires"},
+    {"settle_row", "INTEGER PRIMARY KEY"},
+    {"settle_end", "INTEGER PRIMARY KEY"},
+    {"settle_back", "INTEGER PRIMARY KEY"},
+    {"claim_job", "INTEGER PRIMARY KEY"},
+    {"claim_row", "INTEGER PRIMARY KEY"},
+    {"key_find", "PRIMARY KEY"},
+    {"attempts", "PRIMARY KEY"},
+    {"session_renew", "INTEGER PRIMARY KEY"},
     {"list_by_id", "INTEGER PRIMARY KEY (rowid>?)"},
 };
 

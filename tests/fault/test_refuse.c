@@ -1,4 +1,5 @@
-/* What the store refuses, with which code, and that the same call succeeds when the cause is gone. */
+/* What the store refuses, with which code, and that the same call succeeds when the cause is gone.
+ */
 #include "fixture.h"
 
 #include <fcntl.h>

@@ -3,8 +3,9 @@
 A test is a program that makes a Lab (a temporary folder with a store in it), starts pawl there, and
 reports with its Tap. Nothing sleeps to synchronise: wait_until() waits for a state, with a limit.
 
-From the environment: PAWL (the binary under test), PAWL_TEST_FLAVOUR (tsan: some tests are smaller),
-PAWL_TEST_RELEASE, PAWL_TEST_CAMPAIGN (1, or how many rounds a campaign should have), PAWL_TEST_SEED.
+From the environment: PAWL (the binary under test), PAWL_TEST_FLAVOUR (tsan: some tests are
+smaller), PAWL_TEST_RELEASE, PAWL_TEST_CAMPAIGN (1, or how many rounds a campaign should have),
+PAWL_TEST_SEED.
 """
 import contextlib
 import json
@@ -140,7 +141,8 @@ class Process:
         try:
             return self.popen.wait(timeout)
         except subprocess.TimeoutExpired:
-            raise Timeout(f"{' '.join(self.argv)} still runs after {timeout} s\n{self.log()}") from None
+            words = f"{' '.join(self.argv)} still runs after {timeout} s\n{self.log()}"
+            raise Timeout(words) from None
 
 
 class Lab:
@@ -255,9 +257,11 @@ class Lab:
 
     def wait_state(self, job, states, timeout=30):
         states = {states} if isinstance(states, str) else set(states)
+        def arrived():
+            found = self.show(job)
+            return found if found["state"] in states else None
         try:
-            return wait_until(lambda: (lambda s: s if s["state"] in states else None)(self.show(job)),
-                              timeout, f"job {job} to be {'/'.join(sorted(states))}", 0.02)
+            return wait_until(arrived, timeout, f"job {job} to be {'/'.join(sorted(states))}", 0.02)
         except Timeout as e:
             raise Timeout(f"{e}; it is {json.dumps(self.show(job))}") from None
 
@@ -277,8 +281,8 @@ class Lab:
         source = os.path.join(LIB, *names)
         out = self.path("bin-" + os.path.basename(source)[:-2])
         if not os.path.exists(out):
-            subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-o", out,
-                            source], check=True)
+            subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra",
+                            "-o", out, source], check=True)
         return out
 
     def marked(self):

@@ -17,16 +17,6 @@ static bool collect(void *arg, const struct job_view *job)
     return b->n < b->max;
 }
 
-struct target {
-    struct lane_entry *lane;
-    int64_t fence;
-    int priority, attempt;
-    enum job_state state;
-    struct wall finished_at;
-    bool due;      /* waits for the wall clock */
-    struct sv key; /* in the arena */
-};
-
 /* 1 = found. */
 static int read_target(struct sq *q, job_id id, struct arena *a, struct target *out,
                        struct pawl_err *err)
@@ -44,7 +34,8 @@ static int read_target(struct sq *q, job_id id, struct arena *a, struct target *
                            .fence = sqlite3_column_int64(s, 4),
                            .finished_at = {sqlite3_column_int64(s, 5)},
                            .key = column_copy(s, 6, a),
-                           .due = sqlite3_column_int(s, 7)};
+                           .due = sqlite3_column_int(s, 7),
+                           .owner = {sqlite3_column_int64(s, 8)}};
     int64_t lane = sqlite3_column_int64(s, 0);
     return names_lane_by_id(q, lane, &out->lane, err) < 0 ? err->code : 1;
 }
@@ -165,17 +156,29 @@ static int prune_one(struct sq *q, job_id id, const struct target *t, struct paw
     return event(q, EVENT_PRUNED, id, t, err);
 }
 
-static bool applies(const struct act_request *r, const struct target *t)
+/* 1 = the act applies to a job in this state. */
+static int applies(struct sq *q, const struct act_request *r, const struct target *t,
+                   struct pawl_err *err)
 {
+    bool old = !r->finished_before.us || t->finished_at.us < r->finished_before.us;
     switch (r->act) {
     case ACT_RETRY:
         return job_state_terminal(t->state);
     case ACT_CANCEL:
         return !job_state_terminal(t->state);
-    default:
-        return job_state_terminal(t->state) &&
-               (!r->finished_before.us || t->finished_at.us < r->finished_before.us);
+    case ACT_PRUNE:
+        return job_state_terminal(t->state) && old;
+    case ACT_SET:
+        return t->state == JOB_QUEUED || t->state == JOB_WAITING;
+    case ACT_RELEASE:
+        return release_applies(q, t, r->force, err);
     }
+    return 0;
+}
+
+static int cancel_one(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
+{
+    return t->state == JOB_RUNNING ? cancel_running(q, id, t, err) : cancel_waiting(q, id, t, err);
 }
 
 static int act_one(struct sq *q, const struct act_request *r, job_id id, struct arena *a,
@@ -185,18 +188,25 @@ static int act_one(struct sq *q, const struct act_request *r, job_id id, struct 
     int rc = read_target(q, id, a, &t, err);
     if (rc != 1)
         return rc;
-    if (!applies(r, &t))
-        return 0;
+    rc = applies(q, r, &t, err);
+    if (rc != 1)
+        return rc;
     out->changed++;
     if (r->dry_run)
         return 0;
-    if (r->act == ACT_RETRY)
+    switch (r->act) {
+    case ACT_RETRY:
         return retry_one(q, id, &t, r->grant_attempts, err);
-    if (r->act == ACT_PRUNE)
+    case ACT_CANCEL:
+        return cancel_one(q, id, &t, err);
+    case ACT_PRUNE:
         return prune_one(q, id, &t, err);
-    if (t.state == JOB_RUNNING)
-        return cancel_running(q, id, &t, err);
-    return cancel_waiting(q, id, &t, err);
+    case ACT_RELEASE:
+        return release_one(q, id, &t, err);
+    case ACT_SET:
+        return set_one(q, id, &t, r->change, err);
+    }
+    return 0;
 }
 
 static int drop_old(struct sq *q, enum stmt_id id, int64_t until, struct pawl_err *err)
@@ -209,14 +219,16 @@ static int drop_old(struct sq *q, enum stmt_id id, int64_t until, struct pawl_er
     return stmt_run(q, s, err, "prune");
 }
 
-static int note_pruned(struct sq *q, int64_t jobs, struct pawl_err *err)
+/* Pages that pruning freed go back to the file system, some at a time. */
+static int shrink(struct sq *q, struct pawl_err *err)
 {
-    char detail[64];
-    if (jobs == 0)
-        return 0;
-    snprintf(detail, sizeof(detail), "{\"jobs\":%lld}", (long long)jobs);
-    return add_event(q, EVENT_PRUNED, (job_id){0}, (fence_no){0}, (session_id){0}, sv_of(detail),
-                     err);
+    AUTO_STMT s = stmt_get(q, STMT_VACUUM_SOME, err);
+    if (!s)
+        return err->code;
+    int rc;
+    while ((rc = stmt_step(q, s, err, "prune")) == 1)
+        ;
+    return rc;
 }
 
 /* With the jobs go expired keys, old rate slots and, where the whole history before a time is
@@ -257,9 +269,9 @@ static int act_in_op(struct sq *q, const struct act_request *r, struct act_resul
     }
     arena_done(&a);
     if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run)
-        rc = note_pruned(q, out->changed, err);
-    if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run)
         rc = prune_rest(q, r, err);
+    if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run && out->changed)
+        rc = shrink(q, err);
     out->matched = (int64_t)b.n;
     out->more = b.n == b.max;
     out->cursor = b.n ? ids[b.n - 1] : r->select.after;

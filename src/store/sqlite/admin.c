@@ -43,10 +43,13 @@ static const char *const checks[] = {
     "PRAGMA integrity_check(20)",
     "SELECT 'job ' || id || ' has no body' FROM job WHERE id NOT IN (SELECT id FROM body) LIMIT 20",
     "SELECT 'body ' || id || ' has no job' FROM body WHERE id NOT IN (SELECT id FROM job) LIMIT 20",
-    "SELECT 'lane ' || l.id || ': its head is not its best ready job' FROM lane l WHERE l.head_id IS"
+    "SELECT 'lane ' || l.id || ': its head is not its best ready job' FROM lane l WHERE l.head_id "
+    "IS"
     " NOT (SELECT id FROM job j WHERE j.state = 1 AND j.lane = l.id ORDER BY j.priority DESC, j.id"
-    " LIMIT 1) OR l.head_priority IS NOT (SELECT priority FROM job j WHERE j.id = l.head_id) LIMIT 20",
-    "SELECT 'job ' || j.id || ' and its body lie in different lanes' FROM job j JOIN body b ON b.id ="
+    " LIMIT 1) OR l.head_priority IS NOT (SELECT priority FROM job j WHERE j.id = l.head_id) LIMIT "
+    "20",
+    "SELECT 'job ' || j.id || ' and its body lie in different lanes' FROM job j JOIN body b ON "
+    "b.id ="
     " j.id WHERE j.lane <> b.lane LIMIT 20",
     "SELECT 'job ' || id || ' has the unknown state ' || state FROM job WHERE state NOT BETWEEN 0"
     " AND 7 LIMIT 20",
@@ -55,12 +58,14 @@ static const char *const checks[] = {
     " ORDER BY l.head_priority DESC, l.head_id LIMIT 1) OR c.head_priority IS NOT (SELECT priority"
     " FROM job j WHERE j.id = c.head_id) LIMIT 20",
     "SELECT 'class ' || c.id || ': counts differ from its jobs' FROM class c LEFT JOIN (SELECT"
-    " l.class, sum(j.state = 0) AS blocked, sum(j.state = 1) AS queued, sum(j.state = 2) AS waiting,"
-    " sum(j.state = 3) AS running, sum(j.state = 4) AS done, sum(j.state = 5) AS skipped, sum(j.state = 6) AS failed,"
-    " sum(j.state = 7) AS cancelled FROM job j JOIN lane l ON l.id = j.lane GROUP BY l.class) t ON"
+    " l.class, sum(j.state = 0) AS blocked, sum(j.state = 1) AS queued, sum(j.state = 2) AS "
+    "waiting,"
+    " sum(j.state = 3) AS running, sum(j.state = 4) AS done, sum(j.state = 5) AS skipped,"
+    " sum(j.state = 6) AS failed, sum(j.state = 7) AS cancelled FROM job j JOIN lane l ON l.id = "
+    "j.lane GROUP BY l.class) t ON"
     " t.class = c.id WHERE c.n_blocked IS NOT ifnull(t.blocked, 0) OR c.n_queued IS NOT"
-    " ifnull(t.queued, 0) OR c.n_waiting IS NOT"
-    " ifnull(t.waiting, 0) OR c.n_running IS NOT ifnull(t.running, 0) OR c.n_done IS NOT"
+    " ifnull(t.queued, 0) OR c.n_waiting IS NOT ifnull(t.waiting, 0) OR c.n_running IS NOT "
+    "ifnull(t.running, 0) OR c.n_done IS NOT"
     " ifnull(t.done, 0) OR c.n_skipped IS NOT ifnull(t.skipped, 0) OR c.n_failed IS NOT"
     " ifnull(t.failed, 0) OR c.n_cancelled IS NOT ifnull(t.cancelled, 0) LIMIT 20",
     "SELECT 'job ' || id || ' runs without an owner' FROM job WHERE state = 3 AND owner IS NULL"
@@ -75,7 +80,8 @@ static const char *const checks[] = {
     " AND id NOT IN (SELECT job FROM due) LIMIT 20",
     "SELECT 'job ' || job || ' is due but does not wait' FROM due WHERE job NOT IN (SELECT id FROM"
     " job WHERE state = 2 AND available_at IS NULL) LIMIT 20",
-    "SELECT 'attempt ' || fence || ' of job ' || job || ' is left over' FROM attempt WHERE job NOT IN"
+    "SELECT 'attempt ' || fence || ' of job ' || job || ' is left over' FROM attempt WHERE job NOT "
+    "IN"
     " (SELECT id FROM job) LIMIT 20",
     "SELECT 'result of job ' || job || ' is left over' FROM result WHERE job NOT IN (SELECT id FROM"
     " job) LIMIT 20",

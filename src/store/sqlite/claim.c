@@ -13,10 +13,10 @@ enum node_kind { NODE_CLASSES, NODE_LANES, NODE_JOBS };
 struct node {
     struct head head;
     enum node_kind kind;
-    int64_t class_id;          /* CLASSES: the class; LANES: its owner */
-    int64_t lane_id;           /* LANES: the lane */
-    struct class_entry *cls;   /* LANES, JOBS */
-    struct lane_entry *lane;   /* JOBS */
+    int64_t class_id;        /* CLASSES: the class; LANES: its owner */
+    int64_t lane_id;         /* LANES: the lane */
+    struct class_entry *cls; /* LANES, JOBS */
+    struct lane_entry *lane; /* JOBS */
 };
 
 struct picked {
@@ -36,7 +36,7 @@ struct claim {
     int total;
     struct picked *picked;
     size_t n_picked;
-    sqlite3_stmt *classes;       /* open cursor over classes */
+    sqlite3_stmt *classes;          /* open cursor over classes */
     int64_t jobs_lane, lanes_class; /* what the sticky cursors stand on */
     int jobs_priority, lanes_priority;
 };
@@ -129,7 +129,8 @@ static int next_class(struct claim *c)
 static int next_item(struct claim *c, bool lanes, int64_t owner, struct head *at, int64_t *out_id)
 {
     sqlite3_stmt *same = stmt_get(c->q, lanes ? STMT_LANE_NEXT_SAME : STMT_JOB_NEXT_SAME, c->err);
-    sqlite3_stmt *lower = stmt_get(c->q, lanes ? STMT_LANE_NEXT_LOWER : STMT_JOB_NEXT_LOWER, c->err);
+    sqlite3_stmt *lower =
+        stmt_get(c->q, lanes ? STMT_LANE_NEXT_LOWER : STMT_JOB_NEXT_LOWER, c->err);
     if (!same || !lower)
         return c->err->code;
     int64_t *cursor_owner = lanes ? &c->lanes_class : &c->jobs_lane;
@@ -201,8 +202,8 @@ static int take_job(struct claim *c, struct node *node)
 {
     if (!has_room(c, node->cls))
         return 0; /* the lane's head was recorded when its last job was taken */
-    c->picked[c->n_picked++] = (struct picked){node->head.id, node->lane, node->head.priority,
-                                                 node->cls->pool};
+    c->picked[c->n_picked++] =
+        (struct picked){node->head.id, node->lane, node->head.priority, node->cls->pool};
     c->left[node->cls->pool]--;
     c->total--;
     int64_t unused;
@@ -302,8 +303,8 @@ static int read_stretch(struct claim *c, const struct picked *p, size_t n, struc
         copy_names(q, p->lane, c->arena, l);
         l->fence.v++; /* I2: grows with every claim */
         l->attempt++;
-        l->hint = (struct lease_hint){p->lane->id, c->req->session->id, q->now, l->attempt,
-                                      l->priority};
+        l->hint =
+            (struct lease_hint){p->lane->id, c->req->session->id, q->now, l->attempt, l->priority};
     }
     if (rc < 0)
         return rc;
@@ -448,8 +449,8 @@ static int collect_only(struct claim *c)
         return c->err->code;
     if (pool_of(c, lane->cls) < 0 || !has_room(c, lane->cls))
         return 0;
-    c->picked[c->n_picked++] = (struct picked){c->req->only.v, lane, sqlite3_column_int(s, 2),
-                                                 lane->cls->pool};
+    c->picked[c->n_picked++] =
+        (struct picked){c->req->only.v, lane, sqlite3_column_int(s, 2), lane->cls->pool};
     return 0;
 }
 

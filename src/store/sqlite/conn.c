@@ -1,4 +1,5 @@
-/* Opening the file: refuse what cannot be trusted with a queue, pin every setting, find the clock. */
+/* Opening the file: refuse what cannot be trusted with a queue, pin every setting, find the clock.
+ */
 #include "internal.h"
 
 #include "fd.h"
@@ -48,7 +49,8 @@ int sq_fail(struct sq *q, int rc, struct pawl_err *err, const char *doing)
     if ((rc & 0xff) == SQLITE_IOERR) {
         if (sys == ENOSPC)
             code = PAWL_EFULL;
-        q->broken = true; /* I12: after a failed read, write or sync nothing it says can be trusted */
+        q->broken =
+            true; /* I12: after a failed read, write or sync nothing it says can be trusted */
     }
     err_set(err, code, "%s: %s: %s (%s)", q->path, doing, why, sqlite3_errstr(rc));
     if (q->broken && !q->cause.code)

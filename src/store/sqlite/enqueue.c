@@ -65,16 +65,19 @@ static void bind_start(sqlite3_stmt *st, int64_t id, const struct lane_entry *l,
     sqlite3_bind_int(st, 6, (int)at->reason);
 }
 
-static int insert_due(struct sq *q, int64_t id, const struct start *at, struct pawl_err *err)
+int due_add(struct sq *q, job_id id, struct wall at, struct pawl_err *err)
 {
-    if (!at->due_wall)
-        return 0;
     sqlite3_stmt *st = stmt_get(q, STMT_DUE_INSERT, err);
     if (!st)
         return err->code;
-    sqlite3_bind_int64(st, 1, at->due_wall);
-    sqlite3_bind_int64(st, 2, id);
-    return stmt_run(q, st, err, "add");
+    sqlite3_bind_int64(st, 1, at.us);
+    sqlite3_bind_int64(st, 2, id.v);
+    return stmt_run(q, st, err, "due");
+}
+
+static int insert_due(struct sq *q, int64_t id, const struct start *at, struct pawl_err *err)
+{
+    return at->due_wall ? due_add(q, (job_id){id}, (struct wall){at->due_wall}, err) : 0;
 }
 
 int due_drop(struct sq *q, job_id id, struct pawl_err *err)
@@ -97,8 +100,7 @@ static int became(struct sq *q, struct lane_entry *l, int64_t id, int priority, 
 static int insert_job(struct sq *q, int64_t id, const struct job_spec *s, struct pawl_err *err)
 {
     struct lane_entry *l;
-    if (names_lane(q, s->queue, s->kind, s->host, &l, err) < 0 ||
-        insert_body(q, id, l, s, err) < 0)
+    if (names_lane(q, s->queue, s->kind, s->host, &l, err) < 0 || insert_body(q, id, l, s, err) < 0)
         return err->code;
     sqlite3_stmt *st = stmt_get(q, STMT_JOB_INSERT, err);
     if (!st)
@@ -239,8 +241,8 @@ static int compare_keyed(const void *a, const void *b)
     return c ? c : (x->spec > y->spec) - (x->spec < y->spec);
 }
 
-/* Keys of a batch are taken in the order of their digests (the index stays warm: sorted 147–162 k/s,
- * unsorted 126 k/s), jobs are added in the order they were given. */
+/* Keys of a batch are taken in the order of their digests (the index stays warm: sorted 147–162
+ * k/s, unsorted 126 k/s), jobs are added in the order they were given. */
 static int take_keys(struct sq *q, const struct job_spec *specs, size_t n, int64_t first,
                      struct keyed *keyed, int64_t *holders, struct pawl_err *err)
 {

@@ -66,7 +66,8 @@ int head_remove(struct sq *q, struct lane_entry *l, int64_t job, struct pawl_err
         return rc;
     struct head next = {0};
     if (rc == 1)
-        next = (struct head){.priority = sqlite3_column_int(s, 0), .id = sqlite3_column_int64(s, 1)};
+        next =
+            (struct head){.priority = sqlite3_column_int(s, 0), .id = sqlite3_column_int64(s, 1)};
     head_set(q, l, next);
     return 0;
 }
@@ -105,7 +106,8 @@ static int best_of_lanes(struct sq *q, struct class_entry *c, struct head *out,
         return rc;
     *out = (struct head){0};
     if (rc == 1)
-        *out = (struct head){.priority = sqlite3_column_int(s, 0), .id = sqlite3_column_int64(s, 1)};
+        *out =
+            (struct head){.priority = sqlite3_column_int(s, 0), .id = sqlite3_column_int64(s, 1)};
     return 0;
 }
 
@@ -113,22 +115,44 @@ static void bind_counts(sqlite3_stmt *s, int at, const struct class_entry *c)
 {
     for (int i = 0; i < N_JOB_STATES; i++)
         sqlite3_bind_int64(s, at + i, c->delta[i]);
-    sqlite3_bind_int64(s, at + N_JOB_STATES, c->retries);
+    sqlite3_bind_int64(s, at + N_JOB_STATES, c->ended.retried);
 }
 
-/* What ended in this operation, for the rate of the last minutes. */
+void count_end(struct lane_entry *l, enum outcome outcome, struct dur delay, enum wait_reason why)
+{
+    struct ended *e = &l->cls->ended;
+    e->done += outcome == OUTCOME_DONE;
+    e->skipped += outcome == OUTCOME_SKIPPED;
+    e->failed += outcome == OUTCOME_FAILED;
+    e->lost += outcome == OUTCOME_LOST;
+    if (outcome != OUTCOME_RETRY)
+        return;
+    e->retried++;
+    if (why == WAIT_RETRY_AFTER)
+        e->retry_after_us += delay.us;
+    else
+        e->backoff_us += delay.us;
+}
+
 static int write_throughput(struct sq *q, const struct class_entry *c, struct pawl_err *err)
 {
-    int64_t done = c->delta[JOB_DONE] + c->delta[JOB_SKIPPED], failed = c->delta[JOB_FAILED];
-    if (done <= 0 && failed <= 0)
+    const struct ended *e = &c->ended;
+    if (!(e->done | e->skipped | e->failed | e->retried | e->lost))
         return 0;
     sqlite3_stmt *s = stmt_get(q, STMT_THROUGHPUT_ADD, err);
     if (!s)
         return err->code;
-    sqlite3_bind_int64(s, 1, c->id);
-    sqlite3_bind_int64(s, 2, q->now.us / THROUGHPUT_SLOT_US);
-    sqlite3_bind_int64(s, 3, done > 0 ? done : 0);
-    sqlite3_bind_int64(s, 4, failed > 0 ? failed : 0);
+    const int64_t v[] = {c->id,
+                         q->now.us / THROUGHPUT_SLOT_US,
+                         e->done,
+                         e->skipped,
+                         e->failed,
+                         e->retried,
+                         e->lost,
+                         e->backoff_us,
+                         e->retry_after_us};
+    for (size_t i = 0; i < ARRAY_LEN(v); i++)
+        sqlite3_bind_int64(s, (int)i + 1, v[i]);
     return stmt_run(q, s, err, "throughput");
 }
 
@@ -155,7 +179,7 @@ static int write_class(struct sq *q, struct class_entry *c, struct pawl_err *err
 static void clean(struct class_entry *c)
 {
     memset(c->delta, 0, sizeof(c->delta));
-    c->retries = 0;
+    c->ended = (struct ended){0};
     c->recompute = c->dirty = false;
 }
 

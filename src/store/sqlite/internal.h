@@ -6,7 +6,7 @@
 #include "store_sqlite.h"
 #include <sqlite3.h>
 
-#define THROUGHPUT_SLOT_US ((int64_t)10 * 1000000)
+#define THROUGHPUT_SLOT_US  ((int64_t)10 * 1000000)
 #define PAWL_APPLICATION_ID 0x7061776c /* "pawl" */
 
 /* The best ready job of a lane or class: higher priority first, then lower id. */
@@ -21,19 +21,21 @@ struct class_entry;
 struct lane_entry {
     int64_t id;
     struct class_entry *cls;
-    struct sv host;       /* n 0: none */
+    struct sv host; /* n 0: none */
     struct head head;
-    uint64_t loaded;      /* transaction in which head was read; else stale */
-    bool dirty;           /* head must be written before the operation ends */
-    uint64_t copied;      /* claim in whose arena `names` lie */
-    struct sv names[3];   /* queue, kind, host */
+    uint64_t loaded;    /* transaction in which head was read; else stale */
+    bool dirty;         /* head must be written before the operation ends */
+    uint64_t copied;    /* claim in whose arena `names` lie */
+    struct sv names[3]; /* queue, kind, host */
 };
 
 struct class_entry {
     int64_t id, queue_id;
     struct sv queue, kind;
     int64_t delta[N_JOB_STATES]; /* counts to be added before the operation ends */
-    int64_t retries;
+    struct ended {
+        int64_t done, skipped, failed, retried, lost, backoff_us, retry_after_us;
+    } ended;        /* what this operation ended, for rates and reports */
     bool recompute; /* a lane's head changed */
     bool dirty;
     uint64_t checked; /* claim for which `pool` holds */
@@ -71,14 +73,14 @@ struct sq {
     bool in_group;
     bool in_tx;
     int reading; /* depth of read_begin */
-    bool wake;      /* somebody must hear of this transaction */
-    bool broken;    /* I12: a commit failed; `cause` says why */
+    bool wake;   /* somebody must hear of this transaction */
+    bool broken; /* I12: a commit failed; `cause` says why */
     struct pawl_err cause;
-    uint64_t tx_no;    /* grows with every transaction and rollback */
+    uint64_t tx_no; /* grows with every transaction and rollback */
     uint64_t claim_no;
-    struct wall now;   /* the store's time in this transaction */
+    struct wall now;              /* the store's time in this transaction */
     int64_t base_wall, base_boot; /* I13 */
-    int64_t next_id;   /* valid while next_loaded == tx_no */
+    int64_t next_id;              /* valid while next_loaded == tx_no */
     uint64_t next_loaded;
     bool next_dirty;
     struct names names;
@@ -113,7 +115,7 @@ void stmt_done_all(struct sq *q);
 /* Bind NULL for an sv whose p is NULL. */
 void bind_sv(sqlite3_stmt *s, int i, struct sv v);
 void bind_i64_or_null(sqlite3_stmt *s, int i, int64_t v, bool null);
-struct sv column_sv(sqlite3_stmt *s, int i);                  /* until the next step */
+struct sv column_sv(sqlite3_stmt *s, int i);                    /* until the next step */
 struct sv column_copy(sqlite3_stmt *s, int i, struct arena *a); /* p NULL for NULL */
 /* Run a statement that returns no rows, then reset it. */
 int stmt_run(struct sq *q, sqlite3_stmt *s, struct pawl_err *err, const char *doing);
@@ -139,7 +141,8 @@ void group_abort(struct store *s);
 int read_begin(struct sq *q, struct pawl_err *err);
 void read_end(struct sq *q);
 int refuse_broken(struct sq *q, struct pawl_err *err); /* BROKEN, with the cause */
-int meta_get(struct sq *q, const char *key, int64_t *out, struct pawl_err *err); /* 1 found, 0 not */
+int meta_get(struct sq *q, const char *key, int64_t *out,
+             struct pawl_err *err); /* 1 found, 0 not */
 int meta_set(struct sq *q, const char *key, int64_t v, struct pawl_err *err);
 int next_job_id(struct sq *q, int64_t *out, struct pawl_err *err);
 /* Events are kept back and written together; op_end writes the rest. */
@@ -174,6 +177,8 @@ int head_add(struct sq *q, struct lane_entry *l, struct head job, struct pawl_er
 int head_remove(struct sq *q, struct lane_entry *l, int64_t job, struct pawl_err *err);
 void head_set(struct sq *q, struct lane_entry *l, struct head next);
 void count_move(struct sq *q, struct lane_entry *l, int from, int to); /* -1: outside */
+/* A lease of this lane ended so; `delay` is what a retry will wait. */
+void count_end(struct lane_entry *l, enum outcome outcome, struct dur delay, enum wait_reason why);
 int heads_flush(struct sq *q, struct pawl_err *err);
 void heads_drop(struct sq *q);
 
@@ -183,7 +188,8 @@ int store_enqueue_jobs(struct store *s, const struct job_spec *specs, size_t n,
 /* The same inside an operation that is already begun. */
 int enqueue_in_op(struct sq *q, const struct job_spec *specs, size_t n, enum on_duplicate dup,
                   struct add_result *out, struct pawl_err *err);
-/* Forget that a job waits for the wall clock. */
+/* A job waits for the wall clock; forget that it does. */
+int due_add(struct sq *q, job_id id, struct wall at, struct pawl_err *err);
 int due_drop(struct sq *q, job_id id, struct pawl_err *err);
 void key_digest(struct sv queue, struct sv key, unsigned char out[16]);
 int store_claim_jobs(struct store *s, const struct claim_request *req, struct arena *a,
@@ -202,10 +208,28 @@ int store_renew(struct store *s, const struct renew_request *req, struct arena *
                 struct renew_result *out, struct pawl_err *err);
 int session_file(struct sq *q, const char *uid, bool create, int *out_fd, struct pawl_err *err);
 bool session_file_free(struct sq *q, const char *uid);
+/* Does anybody of that session live? 1 yes, 0 no. */
+int session_alive_now(struct sq *q, session_id id, struct pawl_err *err);
 void session_file_remove(struct sq *q, const char *uid);
 int session_fold(struct sq *q, session_id id, struct pawl_err *err);
 int store_sweep(struct store *s, const struct sweep_request *req, struct sweep_result *out,
                 struct pawl_err *err);
+/* A job an operator acts on, as it stands. */
+struct target {
+    struct lane_entry *lane;
+    session_id owner; /* while running */
+    int64_t fence;
+    int priority, attempt;
+    enum job_state state;
+    struct wall finished_at;
+    bool due;      /* waits for the wall clock */
+    struct sv key; /* in the caller's arena */
+};
+/* change.c: acts on jobs that have not ended. */
+int release_applies(struct sq *q, const struct target *t, bool force, struct pawl_err *err);
+int release_one(struct sq *q, job_id id, const struct target *t, struct pawl_err *err);
+int set_one(struct sq *q, job_id id, const struct target *t, const struct job_change *c,
+            struct pawl_err *err);
 int store_act(struct store *s, const struct act_request *req, struct act_result *out,
               struct pawl_err *err);
 int store_pause(struct store *s, struct sv queue, bool paused, bool *out_changed,
@@ -225,6 +249,8 @@ int store_status(struct store *s, int max_running, struct arena *a, struct statu
                  struct pawl_err *err);
 /* Read a row of the job columns (list.sql) into a view. */
 void job_view_read(sqlite3_stmt *st, bool full, struct arena *a, struct job_view *out);
+int store_report(struct store *s, struct wall since, struct sv queue, struct arena *a,
+                 struct report_view *out, struct pawl_err *err);
 int store_info(struct store *s, struct store_info *out, struct pawl_err *err);
 int store_check(struct store *s, struct str *out, struct pawl_err *err);
 int store_backup(struct store *s, const char *file, struct pawl_err *err);

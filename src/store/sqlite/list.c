@@ -40,6 +40,7 @@ void job_view_read(sqlite3_stmt *s, bool full, struct arena *a, struct job_view 
         .cls = (enum fail_class)sqlite3_column_int(s, 24),
         .error = column_copy(s, 25, a),
         .exit_code = sqlite3_column_type(s, 26) == SQLITE_NULL ? -1 : sqlite3_column_int(s, 26),
+        .fingerprint = (uint32_t)sqlite3_column_int64(s, 29),
     };
     if (full) {
         out->payload = column_copy(s, 27, a);
@@ -123,6 +124,8 @@ static bool matches(const struct selection *sel, const struct job_view *j)
            (!sel->since.us || j->created_at.us >= sel->since.us) &&
            (!sel->error.p ||
             (j->error.p && memmem(j->error.p, j->error.n, sel->error.p, sel->error.n))) &&
+           (!sel->error_high ||
+            (j->fingerprint >= sel->error_low && j->fingerprint <= sel->error_high)) &&
            j->id.v > sel->after.v;
 }
 
@@ -217,10 +220,10 @@ static int choose_path(struct sq *q, const struct selection *sel, enum stmt_id *
                        struct pawl_err *err)
 {
     static const enum stmt_id by_state[N_JOB_STATES] = {
-        [JOB_BLOCKED] = STMT_LIST_BY_ID,  [JOB_QUEUED] = STMT_LIST_QUEUED,
+        [JOB_BLOCKED] = STMT_LIST_BY_ID,   [JOB_QUEUED] = STMT_LIST_QUEUED,
         [JOB_WAITING] = STMT_LIST_WAITING, [JOB_RUNNING] = STMT_LIST_RUNNING,
-        [JOB_DONE] = STMT_LIST_ENDED,     [JOB_SKIPPED] = STMT_LIST_ENDED,
-        [JOB_FAILED] = STMT_LIST_ENDED,   [JOB_CANCELLED] = STMT_LIST_ENDED,
+        [JOB_DONE] = STMT_LIST_ENDED,      [JOB_SKIPPED] = STMT_LIST_ENDED,
+        [JOB_FAILED] = STMT_LIST_ENDED,    [JOB_CANCELLED] = STMT_LIST_ENDED,
     };
     bool single;
     enum job_state state = only_state(sel->states, &single);
@@ -246,8 +249,10 @@ static void bind_selection(sqlite3_stmt *s, const struct selection *sel)
     bind_sv(s, 6, sel->error);
     sqlite3_bind_int64(s, 7, sel->after.v);
     sqlite3_bind_int64(s, 8, sel->limit ? sel->limit : -1);
-    if (sqlite3_bind_parameter_count(s) >= 9)
-        sqlite3_bind_int(s, 9, (int)only_state(sel->states, &single));
+    sqlite3_bind_int64(s, 9, sel->error_low);
+    sqlite3_bind_int64(s, 10, sel->error_high);
+    if (sqlite3_bind_parameter_count(s) >= 11)
+        sqlite3_bind_int(s, 11, (int)only_state(sel->states, &single));
 }
 
 static int list_walk(struct sq *q, const struct selection *sel, bool full, each_fn *each, void *arg,
@@ -310,8 +315,8 @@ int store_count(struct store *s, const struct selection *sel, int64_t *out, stru
 {
     struct sq *q = sq_of(s);
     int64_t total = 0, n[N_JOB_STATES], all;
-    bool plain = !sel->n_ids && !sel->key.p && !sel->host.p && !sel->error.p && !sel->since.us &&
-                 !sel->after.v;
+    bool plain = !sel->n_ids && !sel->key.p && !sel->host.p && !sel->error.p && !sel->error_high &&
+                 !sel->since.us && !sel->after.v;
     int rc = 0;
     if (plain) {
         rc = state_counts(q, sel, n, &all, err);

@@ -17,6 +17,12 @@ static int query_int(struct sq *q, const char *sql, int64_t *out, struct pawl_er
     return result;
 }
 
+static int exec(struct sq *q, const char *sql, struct pawl_err *err)
+{
+    int rc = sqlite3_exec(q->db, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? 0 : sq_fail(q, rc, err, "schema");
+}
+
 static int refuse_foreign(struct sq *q, struct pawl_err *err)
 {
     err_set(err, PAWL_ECORRUPT, "%s is an SQLite database, but not pawl's", q->path);
@@ -33,41 +39,52 @@ static int refuse_triggers(struct sq *q, struct pawl_err *err)
     return rc;
 }
 
+struct marks {
+    int64_t app, tables, version;
+};
+
+/* In one snapshot: between two of them somebody else may create the store. */
+static int read_marks(struct sq *q, struct marks *m, struct pawl_err *err)
+{
+    bool alone = sqlite3_get_autocommit(q->db);
+    int rc = alone ? exec(q, "BEGIN", err) : 0;
+    if (!rc)
+        rc = query_int(q, "PRAGMA application_id", &m->app, err);
+    if (!rc)
+        rc = query_int(q, "SELECT count(*) FROM sqlite_schema", &m->tables, err);
+    if (!rc)
+        rc = query_int(q, "PRAGMA user_version", &m->version, err);
+    if (alone && !sqlite3_get_autocommit(q->db))
+        sqlite3_exec(q->db, "ROLLBACK", NULL, NULL, NULL);
+    return rc;
+}
+
 int migrate_check(struct sq *q, int *out_version, struct pawl_err *err)
 {
-    int64_t app = 0, tables = 0, version = 0;
-    int rc = query_int(q, "PRAGMA application_id", &app, err);
-    if (!rc)
-        rc = query_int(q, "SELECT count(*) FROM sqlite_schema", &tables, err);
-    if (!rc)
-        rc = query_int(q, "PRAGMA user_version", &version, err);
+    struct marks m = {0};
+    int rc = read_marks(q, &m, err);
     if (rc < 0)
         return rc;
-    if (tables == 0 && (app == 0 || app == PAWL_APPLICATION_ID)) {
+    if (m.tables == 0 && (m.app == 0 || m.app == PAWL_APPLICATION_ID)) {
         *out_version = 0;
         return 0;
     }
-    if (app != PAWL_APPLICATION_ID)
+    if (m.app != PAWL_APPLICATION_ID)
         return refuse_foreign(q, err);
-    if (version > SCHEMA_VERSION) {
+    if (m.version > SCHEMA_VERSION) {
         err_set(err, PAWL_ESCHEMA, "%s has schema %lld, this pawl knows only up to %d", q->path,
-                (long long)version, SCHEMA_VERSION);
+                (long long)m.version, SCHEMA_VERSION);
         return err_hint(err, "use a newer pawl");
     }
-    *out_version = (int)version;
+    *out_version = (int)m.version;
     return refuse_triggers(q, err);
-}
-
-static int exec(struct sq *q, const char *sql, struct pawl_err *err)
-{
-    int rc = sqlite3_exec(q->db, sql, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : sq_fail(q, rc, err, "schema");
 }
 
 static int record(struct sq *q, size_t i, struct pawl_err *err)
 {
     sqlite3_stmt *s = NULL;
-    int rc = sqlite3_prepare_v2(q->db, "INSERT INTO migration VALUES (?1, ?2, ?3, ?4)", -1, &s, NULL);
+    int rc =
+        sqlite3_prepare_v2(q->db, "INSERT INTO migration VALUES (?1, ?2, ?3, ?4)", -1, &s, NULL);
     if (rc == SQLITE_OK) {
         sqlite3_bind_int(s, 1, migrations[i].version);
         bind_sv(s, 2, sv_of(migrations[i].name));

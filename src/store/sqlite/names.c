@@ -156,7 +156,6 @@ static int find_lane(struct sq *q, struct class_entry *cls, struct sv host, int6
     return 0;
 }
 
-
 int names_lane(struct sq *q, struct sv queue, struct sv kind, struct sv host,
                struct lane_entry **out, struct pawl_err *err)
 {
@@ -212,9 +211,9 @@ int names_lane_by_id(struct sq *q, int64_t id, struct lane_entry **out, struct p
             return rc;
         if (rc == 0)
             return err_set(err, PAWL_ECORRUPT, "%s: lane %lld is missing", q->path, (long long)id);
-        struct class_entry *cls = remember_class(n, sqlite3_column_int64(s, 0),
-                                                 sqlite3_column_int64(s, 3), column_sv(s, 4),
-                                                 column_sv(s, 2));
+        struct class_entry *cls =
+            remember_class(n, sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 3),
+                           column_sv(s, 4), column_sv(s, 2));
         l = remember(n, id, cls, column_sv(s, 1));
     }
     *out = n->last = l;

@@ -23,8 +23,8 @@ int session_file(struct sq *q, const char *uid, bool create, int *out_fd, struct
     AUTO_FREE char *path = session_path(q, uid);
     if (create && mkdir(dir, 0700) < 0 && errno != EEXIST)
         return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot make the folder %s", dir);
-    AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0),
-                          0600);
+    AUTO_FD int fd =
+        open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600);
     if (fd < 0)
         return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -41,6 +41,18 @@ bool session_file_free(struct sq *q, const char *uid)
     if (fd < 0)
         return errno == ENOENT;
     return flock(fd, LOCK_SH | LOCK_NB) == 0;
+}
+
+int session_alive_now(struct sq *q, session_id id, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_SESSION_ONE, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id.v);
+    int rc = stmt_step(q, s, err, "session");
+    if (rc != 1)
+        return rc;
+    return sqlite3_column_int64(s, 1) > sq_now(q).us && !session_file_free(q, column_sv(s, 0).p);
 }
 
 void session_file_remove(struct sq *q, const char *uid)
@@ -93,7 +105,7 @@ int store_session_begin(struct store *s, const struct session_spec *spec, struct
 
 int session_fold(struct sq *q, session_id id, struct pawl_err *err)
 {
-    const enum stmt_id steps[] = {STMT_METRIC_FOLD, STMT_METRIC_DROP};
+    const enum stmt_id steps[] = {STMT_METRIC_FOLD, STMT_METRIC_DROP, STMT_REVOKED_DROP};
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         AUTO_STMT s = stmt_get(q, steps[i], err);
         if (!s)
@@ -140,6 +152,7 @@ static int end_session(struct sq *q, session_id id, struct pawl_err *err)
         return err->code;
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int64(s, 2, q->now.us);
+    sqlite3_bind_int(s, 3, false);
     if (stmt_run(q, s, err, "session end") < 0)
         return err->code;
     if (sqlite3_changes(q->db) == 0)
@@ -228,6 +241,32 @@ static int read_cancels(struct sq *q, session_id id, struct arena *a, struct ren
     return rc;
 }
 
+/* Told once: the rows go in the transaction that answers. */
+static int read_revoked(struct sq *q, session_id id, struct arena *a, struct renew_result *out,
+                        struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_REVOKED_READ, err);
+    sqlite3_stmt *drop = stmt_get(q, STMT_REVOKED_DROP, err);
+    if (!s || !drop)
+        return err->code;
+    AUTO_FREE struct lease_ref *v = NULL;
+    size_t n = 0, cap = 0;
+    int rc;
+    sqlite3_bind_int64(s, 1, id.v);
+    while ((rc = stmt_step(q, s, err, "renew")) == 1) {
+        ARRAY_GROW(v, n, cap);
+        v[n++] = (struct lease_ref){{sqlite3_column_int64(s, 0)}, {sqlite3_column_int64(s, 1)}};
+    }
+    if (rc < 0 || n == 0)
+        return rc;
+    struct lease_ref *kept = arena_alloc(a, n * sizeof(*kept));
+    memcpy(kept, v, n * sizeof(*kept));
+    out->revoked = kept;
+    out->n_revoked = n;
+    sqlite3_bind_int64(drop, 1, id.v);
+    return stmt_run(q, drop, err, "renew");
+}
+
 static int renew_in_op(struct sq *q, const struct renew_request *r, struct arena *a,
                        struct renew_result *out, struct pawl_err *err)
 {
@@ -249,7 +288,9 @@ static int renew_in_op(struct sq *q, const struct renew_request *r, struct arena
     sqlite3_reset(s);
     if (write_progress(q, r, err) < 0 || write_metrics(q, r, err) < 0)
         return err->code;
-    return read_cancels(q, r->session->id, a, out, err);
+    if (read_cancels(q, r->session->id, a, out, err) < 0)
+        return err->code;
+    return read_revoked(q, r->session->id, a, out, err);
 }
 
 int store_renew(struct store *s, const struct renew_request *req, struct arena *a,

@@ -1,6 +1,8 @@
 /* Ending leases (I2, I9): one gate, then job, attempt, event, result and children together. */
 #include "internal.h"
 
+#include "fingerprint.h"
+
 struct held {
     struct lane_entry *lane;
     struct lease_hint hint;
@@ -63,6 +65,7 @@ static void bind_attempt(struct sq *q, sqlite3_stmt *s, int at, const struct set
     bind_i64_or_null(s, at + 8, v->exit_code, v->exit_code < 0);
     bind_i64_or_null(s, at + 9, v->log_bytes, v->log_bytes == 0);
     bind_sv(s, at + 10, v->error);
+    bind_i64_or_null(s, at + 11, v->error.p ? fingerprint(v->cls, v->error) : 0, !v->error.p);
 }
 
 static int write_attempt(struct sq *q, const struct settle *v, const struct lease_hint *h,
@@ -118,8 +121,6 @@ static int put_back(struct sq *q, const struct settle *v, const struct held *h, 
     if (sqlite3_changes(q->db) == 0)
         return 0;
     count_move(q, h->lane, JOB_RUNNING, (int)to);
-    if (v->outcome == OUTCOME_RETRY)
-        h->lane->cls->retries++;
     q->wake = true;
     if (!wait && head_add(q, h->lane, (struct head){v->id.v, h->hint.priority}, err) < 0)
         return err->code;
@@ -199,6 +200,7 @@ int settle_in_op(struct sq *q, const struct settle *v, enum settle_outcome *out,
     if (write_attempt(q, v, &h.hint, o, err) < 0 || write_result(q, v, err) < 0 ||
         add_children(q, v, err) < 0)
         return err->code;
+    count_end(h.lane, o, v->delay, v->reason);
     *out = SETTLE_OK;
     return add_event(q, ends[o].event, v->id, v->fence, h.hint.session, SV_NONE, err);
 }
@@ -236,7 +238,7 @@ static int write_attempts(struct sq *q, const struct settle *v, size_t n, struct
         return err->code;
     for (; i + ATTEMPTS_AT_ONCE <= n; i += ATTEMPTS_AT_ONCE) {
         for (int k = 0; k < ATTEMPTS_AT_ONCE; k++)
-            bind_attempt(q, s, 1 + 11 * k, &v[i + (size_t)k], &v[i + (size_t)k].hint, v[0].outcome);
+            bind_attempt(q, s, 1 + 12 * k, &v[i + (size_t)k], &v[i + (size_t)k].hint, v[0].outcome);
         if (stmt_run(q, s, err, "settle") < 0)
             return err->code;
     }
@@ -263,6 +265,7 @@ static int settle_stretch(struct sq *q, const struct settle *v, size_t n, enum s
         if (names_lane_by_id(q, v[i].hint.lane, &lane, err) < 0)
             return err->code;
         count_move(q, lane, JOB_RUNNING, (int)ends[v[0].outcome].state);
+        count_end(lane, v[0].outcome, DUR_US(0), WAIT_NONE);
         out[i] = SETTLE_OK;
         if (add_event(q, ends[v[0].outcome].event, v[i].id, v[i].fence, v[i].hint.session, SV_NONE,
                       err) < 0)

@@ -48,6 +48,7 @@ static const struct store_ops ops = {
     .count = store_count,
     .events = store_events,
     .status = store_status,
+    .report = store_report,
     .wake_fd = store_wake_fd,
     .wake_clear = store_wake_clear,
     .log_dir = store_log_dir,

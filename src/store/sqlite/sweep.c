@@ -148,6 +148,7 @@ static int end_dead(struct sweep *w, struct dead *d, struct pawl_err *err)
         return err->code;
     sqlite3_bind_int64(s, 1, d->id.v);
     sqlite3_bind_int64(s, 2, w->q->now.us);
+    sqlite3_bind_int(s, 3, true);
     if (stmt_run(w->q, s, err, "sweep") < 0 || session_fold(w->q, d->id, err) < 0)
         return err->code;
     d->swept = true;

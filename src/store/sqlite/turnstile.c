@@ -1,9 +1,9 @@
 /* Whose turn it is to write. SQLite's own lock is unfair: measured, a heartbeat waited 1.9 s behind
- * another process's back-to-back transactions. Two kernel locks make a queue of it: whoever wants to
- * write takes `turn`, waits for `write` while holding it, and lets `turn` go; the last writer cannot
- * come back before the next one is in. Checkpoints are writes too, so no two connections ever
- * commit and checkpoint at the same time (the WAL-reset fault of SQLite before 3.51.3 needs that).
- * Waiting is by polling, because flock has no time-out; `turn` is free nearly always. */
+ * another process's back-to-back transactions. Two kernel locks make a queue of it: whoever wants
+ * to write takes `turn`, waits for `write` while holding it, and lets `turn` go; the last writer
+ * cannot come back before the next one is in. Checkpoints are writes too, so no two connections
+ * ever commit and checkpoint at the same time (the WAL-reset fault of SQLite before 3.51.3 needs
+ * that). Waiting is by polling, because flock has no time-out; `turn` is free nearly always. */
 #include "internal.h"
 
 #include "fd.h"

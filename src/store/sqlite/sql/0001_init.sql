@@ -45,12 +45,18 @@ CREATE TABLE class (
 CREATE INDEX class_ready ON class (head_priority DESC, head_id)
     WHERE head_id IS NOT NULL AND paused = 0;
 
--- Jobs ended per class in slots of ten seconds, for rates: no count over history is ever needed.
+-- What ended per class in slots of ten seconds, for rates and reports: no count over history is ever
+-- needed. The last two are what retries will wait, by reason.
 CREATE TABLE throughput (
-    class    INTEGER NOT NULL,
-    slot     INTEGER NOT NULL,
-    n_done   INTEGER NOT NULL,
-    n_failed INTEGER NOT NULL,
+    class          INTEGER NOT NULL,
+    slot           INTEGER NOT NULL,
+    n_done         INTEGER NOT NULL,
+    n_skipped      INTEGER NOT NULL,
+    n_failed       INTEGER NOT NULL,
+    n_retried      INTEGER NOT NULL,
+    n_lost         INTEGER NOT NULL,
+    backoff_us     INTEGER NOT NULL,
+    retry_after_us INTEGER NOT NULL,
     PRIMARY KEY (class, slot)
 ) WITHOUT ROWID;
 
@@ -116,6 +122,13 @@ CREATE TABLE cancel_ask (
     fence   INTEGER NOT NULL,
     session INTEGER NOT NULL
 );
+-- Leases taken away by an operator, until their worker has heard of it.
+CREATE TABLE revoked (
+    session INTEGER NOT NULL,
+    job     INTEGER NOT NULL,
+    fence   INTEGER NOT NULL,
+    PRIMARY KEY (session, job, fence)
+) WITHOUT ROWID;
 -- The latest a running job said of itself; void when the fence has moved on.
 CREATE TABLE progress (
     job      INTEGER PRIMARY KEY,
@@ -154,6 +167,7 @@ CREATE TABLE attempt (
     exit_code   INTEGER,
     log_bytes   INTEGER,
     error       TEXT,
+    fingerprint INTEGER,
     PRIMARY KEY (job, fence)
 ) WITHOUT ROWID;
 
@@ -167,6 +181,7 @@ CREATE TABLE session (
     renewed_at  INTEGER NOT NULL,
     lease_until INTEGER NOT NULL,
     ended_at    INTEGER,
+    lost        INTEGER NOT NULL DEFAULT 0,
     command     INTEGER NOT NULL DEFAULT 0,
     slots       INTEGER NOT NULL,
     running     INTEGER NOT NULL DEFAULT 0,
@@ -174,6 +189,7 @@ CREATE TABLE session (
     filter      TEXT NOT NULL
 );
 CREATE INDEX session_live ON session (id) WHERE ended_at IS NULL;
+CREATE INDEX session_ended ON session (ended_at) WHERE ended_at IS NOT NULL;
 
 -- The audit log, committed with what it tells of (I9).
 CREATE TABLE event (
@@ -208,7 +224,7 @@ SELECT j.id, j.priority, j.state, j.attempt, j.transient, j.lost, j.fence, s.nam
            AS progress,
        b.lock, b.key, b.created_at, b.max_attempts, b.timeout_us,
        b.parent, q.name AS queue, c.kind, nullif(l.host, '') AS host, a.class, a.error,
-       a.exit_code, b.payload, r.result
+       a.exit_code, b.payload, r.result, a.fingerprint
 FROM job j CROSS JOIN body b ON b.id = j.id CROSS JOIN lane l ON l.id = j.lane
      CROSS JOIN class c ON c.id = l.class CROSS JOIN queue q ON q.id = c.queue
      LEFT JOIN session s ON s.id = j.owner

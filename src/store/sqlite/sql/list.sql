@@ -1,52 +1,52 @@
 -- Looking at jobs. The ids come from the index that fits the state asked for; the filters are the
 -- same everywhere: ?1 queue, ?2 kind, ?3 host, ?4 states, ?5 since, ?6 error, ?7 after, ?8 limit,
--- ?9 the ended state.
+-- ?9 and ?10 the error's fingerprint, ?11 the ended state.
 
 -- name: job_get
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
 FROM job_row WHERE id = ?1;
 -- name: list_by_id
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
 FROM job_row WHERE id > ?7 AND (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY id LIMIT ?8;
+  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY id LIMIT ?8;
 -- name: list_queued
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
 FROM (SELECT id AS job_id FROM job INDEXED BY job_ready WHERE state = 1 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
 WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
 -- name: list_waiting
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
 FROM (SELECT id AS job_id FROM job INDEXED BY job_waiting WHERE state = 2 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
 WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
 -- name: list_running
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
 FROM (SELECT id AS job_id FROM job INDEXED BY job_running WHERE state = 3 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
 WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
 -- name: list_ended
 SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result
+       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
 FROM (SELECT id AS job_id FROM job INDEXED BY job_ended
-      WHERE state = ?9 AND state >= 4 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+      WHERE state = ?11 AND state >= 4 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
 WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) ORDER BY i.job_id LIMIT ?8;
+  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
 -- name: key_lookup
 SELECT id FROM job_key WHERE digest = ?1 AND expires IS NULL;
 -- name: queue_names
@@ -83,9 +83,21 @@ INSERT INTO cancel_ask (job, fence, session)
 SELECT id, fence, owner FROM job WHERE id = ?1 AND state = 3
 ON CONFLICT (job) DO UPDATE SET fence = excluded.fence, session = excluded.session
 WHERE fence <> excluded.fence;
+-- name: ready_now
+UPDATE job SET state = 1, available_at = ?2, reason = 0 WHERE id = ?1 AND state = 2;
+-- name: revoke
+INSERT INTO revoked (session, job, fence) SELECT owner, id, fence FROM job WHERE id = ?1 AND state = 3
+ON CONFLICT DO NOTHING;
+-- name: set_priority
+UPDATE job SET priority = ?2 WHERE id = ?1;
+-- name: set_time
+UPDATE job SET state = ?2, available_at = ?3, reason = ?4 WHERE id = ?1;
+-- name: set_body
+UPDATE body SET payload = ifnull(?2, payload), max_attempts = ifnull(?3, max_attempts),
+    timeout_us = ifnull(?4, timeout_us) WHERE id = ?1;
 -- name: act_row
 SELECT j.lane, j.priority, j.state, j.attempt, j.fence, j.finished_at, b.key,
-       j.available_at IS NULL
+       j.available_at IS NULL, j.owner
 FROM job j CROSS JOIN body b ON b.id = j.id WHERE j.id = ?1;
 -- name: prune_job
 DELETE FROM job WHERE id = ?1 AND state >= 4;

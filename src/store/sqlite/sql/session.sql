@@ -7,12 +7,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9);
 UPDATE session SET lease_until = ?2, renewed_at = ?3, running = ?4
 WHERE id = ?1 AND lease_until > ?3 AND ended_at IS NULL RETURNING command;
 -- name: session_end
-UPDATE session SET ended_at = ?2, running = 0 WHERE id = ?1 AND ended_at IS NULL;
+UPDATE session SET ended_at = ?2, running = 0, lost = ?3 WHERE id = ?1 AND ended_at IS NULL;
 -- name: session_cancels
 SELECT k.job FROM cancel_ask k CROSS JOIN job j ON j.id = k.job
 WHERE k.session = ?1 AND j.fence = k.fence AND j.state = 3;
--- name: session_holds
-SELECT 1 FROM job INDEXED BY job_running WHERE state = 3 AND owner = ?1 LIMIT 1;
+-- name: revoked_read
+SELECT job, fence FROM revoked WHERE session = ?1;
+-- name: revoked_drop
+DELETE FROM revoked WHERE session = ?1;
+-- name: session_one
+SELECT uid, lease_until FROM session WHERE id = ?1 AND ended_at IS NULL;
 -- name: progress_set
 INSERT INTO progress (job, fence, progress)
 SELECT id, fence, ?3 FROM job WHERE id = ?1 AND fence = ?2 AND state = 3

@@ -18,12 +18,12 @@ UPDATE job SET lost = lost + 1 WHERE id = ?1;
 INSERT INTO poison (job) VALUES (?1) ON CONFLICT DO NOTHING;
 -- name: attempt_insert
 INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome, class,
-                     exit_code, log_bytes, error)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
+                     exit_code, log_bytes, error, fingerprint)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 -- name: attempts_insert
 INSERT INTO attempt (job, fence, attempt, session, started_at, finished_at, outcome, class,
-                     exit_code, log_bytes, error)
-VALUES {16: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)};
+                     exit_code, log_bytes, error, fingerprint)
+VALUES {16: (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)};
 -- name: run_count
 SELECT count(*) FROM job WHERE id BETWEEN ?1 AND ?2 AND fence = ?3 AND state = 3;
 -- name: run_end
