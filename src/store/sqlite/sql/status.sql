@@ -46,11 +46,11 @@ WHERE j.state = 6 AND j.state >= 4 AND j.finished_at >= ?1
 GROUP BY a.fingerprint ORDER BY count(*) DESC, a.fingerprint LIMIT ?3;
 -- name: report_slowest
 SELECT r.id, r.queue, r.kind, r.key, r.finished_at - r.claimed_at
-FROM (SELECT j.id, j.finished_at - j.claimed_at AS took
+FROM (SELECT newest.id, newest.finished_at - newest.claimed_at AS took
       FROM (SELECT id, lane, finished_at, claimed_at FROM job INDEXED BY job_ended
             WHERE state = 4 AND state >= 4 AND finished_at >= ?1
-            ORDER BY finished_at DESC LIMIT 100000) j
-           CROSS JOIN lane l ON l.id = j.lane CROSS JOIN class c ON c.id = l.class
+            ORDER BY finished_at DESC LIMIT 100000) newest
+           CROSS JOIN lane l ON l.id = newest.lane CROSS JOIN class c ON c.id = l.class
       WHERE ?2 IS NULL OR c.queue = (SELECT id FROM queue WHERE name = ?2)
       ORDER BY took DESC LIMIT 5) i CROSS JOIN job_row r ON r.id = i.id ORDER BY i.took DESC;
 -- name: report_sessions
