@@ -37,7 +37,7 @@ load helper
 }
 
 @test "payload from the line, a file, stdin; kept byte for byte" {
-    try 0 add --kind noop --payload '{"b": 1, "a":  [1.0, 2e3]}'
+    try 0 add --kind other --payload '{"b": 1, "a":  [1.0, 2e3]}'
     try 0 show 1 --json
     prints '"payload":{"b": 1, "a":  [1.0, 2e3]}'
     echo '{"sleep":"1ms"}' >p.json
@@ -46,6 +46,16 @@ load helper
     same 3 "$output"
     try 3 add --kind noop --payload @missing.json
     says "missing.json"
+}
+
+@test "a payload its handler would refuse is refused when added (S38, S39)" {
+    try 4 add --env LD_PRELOAD=x -- true
+    says 'environment variable "LD_PRELOAD" may not be set by a job'
+    try 4 add --kind exec --payload '{"command":"ls -l"}'
+    says '"command" is a string; an array is expected'
+    try 4 add --kind noop --payload '{"slep":"1s"}'
+    says 'unknown member "slep"'
+    [ ! -e pawl.db ]
 }
 
 @test "bad payloads: exit 4, nothing added (S16)" {

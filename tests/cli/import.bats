@@ -23,12 +23,12 @@ for i in range(int(sys.argv[1])): print(json.dumps({"queue": "q", "kind": "noop"
 
 @test "every field; the flags fill in what a line leaves out" {
     cat >jobs <<'J'
-{"queue":"wiki","kind":"noop","key":"p1","host":"en.wikipedia.org","priority":5,"payload":{"x": 1},"max_attempts":4,"timeout":"10m","in":"1h"}
+{"queue":"wiki","kind":"noop","key":"p1","host":"en.wikipedia.org","priority":5,"payload":{"skip": true},"max_attempts":4,"timeout":"10m","in":"1h"}
 {"key":"a\u0062c"}
 J
     try 0 import --queue fallback --kind noop jobs
     try 0 show 1 --json
-    same "wiki noop p1 en.wikipedia.org 5 4 600000 waiting {'x': 1}" \
+    same "wiki noop p1 en.wikipedia.org 5 4 600000 waiting {'skip': True}" \
         "$(json '" ".join(str(d[k]) for k in ("queue kind key host priority max_attempts timeout_ms state payload".split()))')"
     try 0 show 2 --json
     same "fallback noop abc" "$(json '" ".join(d[k] for k in ("queue", "kind", "key"))')"
@@ -71,7 +71,7 @@ J
 }
 
 @test "a payload of megabytes passes, one beyond the limit does not" {
-    python3 -c 'print("{\"kind\":\"noop\",\"payload\":\"" + "x" * (5 << 20) + "\"}")' >jobs
+    python3 -c 'print("{\"kind\":\"other\",\"payload\":\"" + "x" * (5 << 20) + "\"}")' >jobs
     try 0 import jobs
     says "1 added"
     python3 -c 'print("{\"kind\":\"noop\",\"payload\":\"" + "x" * (17 << 20) + "\"}\n{\"kind\":\"noop\"}")' >big

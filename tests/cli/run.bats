@@ -20,7 +20,7 @@ load helper
 
 @test "run --drain with what only a person can move: exit 8, said why" {
     pawl add --kind mystery --payload 1
-    pawl add --queue p --kind noop --payload 1
+    pawl add --queue p --kind noop
     pawl -q pause p
     try 8 run --drain
     says "mystery"
