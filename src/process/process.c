@@ -22,20 +22,24 @@ struct process {
     int64_t line_at;     /* where it began */
     int64_t lines_total; /* bytes so far */
     bool deaf;           /* a maximum was passed: control lines are dropped */
+    struct zygote *zygote;
+    unsigned generation; /* of the session lock its supervisor holds */
 };
 
-static void process_free(struct process *p)
+/* `stays`: its supervisor waits for another job. */
+static void process_free(struct process *p, bool stays)
 {
     loop_unwatch(p->loop, &p->control);
-    close(p->control.fd);
+    if (!stays || !zygote_keep(p->zygote, p->control.fd, p->generation))
+        close(p->control.fd);
     str_done(&p->line);
     free(p);
 }
 
-static void end_process(struct process *p, const struct process_report *report)
+static void end_process(struct process *p, const struct process_report *report, bool stays)
 {
     struct process_events events = p->events;
-    process_free(p);
+    process_free(p, stays);
     events.on_exit(events.arg, report);
 }
 
@@ -92,13 +96,13 @@ static void on_report(struct process *p, const struct wire_exit *e, struct sv ta
     };
     if (!p->deaf && p->line.len)
         deliver_line(p, p->lines_total); /* the last line may come without LF */
-    end_process(p, &r);
+    end_process(p, &r, e->stays);
 }
 
 /* The supervisor's end of the socket is closed and no report came. */
 static void on_lost(struct process *p)
 {
-    end_process(p, &(struct process_report){.cause = PROCESS_LOST, .exit_code = -1});
+    end_process(p, &(struct process_report){.cause = PROCESS_LOST, .exit_code = -1}, false);
 }
 
 /* One message. False when there is none, or the process is gone. */
@@ -113,6 +117,9 @@ static bool take_message(struct process *p)
     ssize_t n = recv(p->control.fd, &message, sizeof(message), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
+    /* A supervisor that ended with a cancel unread: said once, before what it sent is handed out. */
+    if (n < 0 && errno == ECONNRESET)
+        return true;
     if (n <= 0) {
         on_lost(p);
         return false;
@@ -219,13 +226,14 @@ static int attach(struct zygote_request *r, const struct process_spec *s, struct
     return rc;
 }
 
-/* Takes `control`. */
+/* Takes `control`; -1 for a supervisor that has its socket. */
 static int request_new(const struct process_spec *s, int control, struct zygote_request **out,
                        struct pawl_err *err)
 {
     struct str bytes = STR_INIT(BODY_MAX);
     struct zygote_request *r = mem_zalloc(1, sizeof(*r));
-    r->fds[r->n_fds++] = control;
+    if (control >= 0)
+        r->fds[r->n_fds++] = control;
     int rc = encode(s, &bytes, err);
     r->bytes = bytes.p;
     r->len = bytes.len;
@@ -238,31 +246,59 @@ static int request_new(const struct process_spec *s, int control, struct zygote_
     return rc;
 }
 
-static int ask(struct zygote *z, const struct process_spec *spec, int control, struct pawl_err *err)
+/* A new supervisor, from the zygote. Its control socket, or < 0. */
+static int ask_zygote(struct zygote *z, const struct process_spec *spec, struct pawl_err *err)
 {
+    int pair[2];
     struct zygote_request *r;
-    int rc = request_new(spec, control, &r, err);
-    return rc < 0 ? rc : zygote_request(z, r, err);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_errno(err, PAWL_EIO, errno, "cannot create a job's control socket");
+    int rc = request_new(spec, pair[1], &r, err);
+    if (rc == 0)
+        rc = zygote_request(z, r, err);
+    if (rc < 0) {
+        close(pair[0]); /* ends what may have been started */
+        return rc;
+    }
+    return pair[0];
+}
+
+/* A supervisor that has just ended a job, if there is one that takes it: no fork, no detour. */
+static int ask_kept(struct zygote *z, const struct process_spec *spec)
+{
+    for (int control; (control = zygote_kept(z)) >= 0; close(control)) {
+        struct zygote_request *r;
+        if (request_new(spec, -1, &r, NULL) < 0)
+            continue;
+        int rc = zygote_send(control, r);
+        zygote_request_free(r);
+        if (rc == 0)
+            return control;
+    }
+    return -1;
 }
 
 int process_spawn(struct zygote *z, struct loop *loop, const struct process_spec *spec,
                   const struct process_events *events, struct process **out, struct pawl_err *err)
 {
-    int pair[2], rc = zygote_use_loop(z, loop, err);
+    int rc = zygote_use_loop(z, loop, err);
     if (rc < 0)
         return rc;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_errno(err, PAWL_EIO, errno, "cannot create a job's control socket");
+    int control = ask_kept(z, spec);
+    if (control < 0)
+        control = ask_zygote(z, spec, err);
+    if (control < 0)
+        return control;
     struct process *p = mem_zalloc(1, sizeof(*p));
-    p->control = (struct watch){.fd = pair[0], .on_event = on_control};
-    p->loop = loop;
-    p->events = *events;
-    p->line = STR_INIT(PROCESS_LINE_MAX);
-    rc = ask(z, spec, pair[1], err);
-    if (rc == 0)
-        rc = loop_watch(loop, &p->control, EPOLLIN, err);
+    *p = (struct process){.control = {.fd = control, .on_event = on_control},
+                          .loop = loop,
+                          .events = *events,
+                          .line = STR_INIT(PROCESS_LINE_MAX),
+                          .zygote = z,
+                          .generation = zygote_generation(z)};
+    rc = loop_watch(loop, &p->control, EPOLLIN, err);
     if (rc < 0)
-        process_free(p); /* closing the control socket ends what may have been started */
+        process_free(p, false);
     else
         *out = p;
     return rc;

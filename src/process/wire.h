@@ -3,7 +3,8 @@
  *
  * zygote -> worker:     WIRE_HELLO alone, once, when it is ready
  * worker -> zygote:     wire_spawn + body, or wire_lock; descriptors beside them
- * worker -> supervisor: wire_cancel on the job's control socket, whose end is the lifeline
+ * worker -> supervisor: wire_cancel on the job's control socket, whose end is the lifeline; after a
+ *                       wire_exit that `stays`: the next wire_spawn, without a control descriptor
  * supervisor -> worker: wire_chunk + bytes of the job's descriptor 3, then one wire_exit + tail */
 #ifndef PAWL_PROCESS_WIRE_H
 #define PAWL_PROCESS_WIRE_H
@@ -36,7 +37,7 @@ enum wire_flag {
     WIRE_HAS_BODY_FD = 8, /* the body is in a memfd */
 };
 
-/* Descriptors in this order: control, [log directory], [stdin], [body]. The body is n_argv + n_env
+/* Descriptors in this order: [control], [log directory], [stdin], [body]. The body is n_argv + n_env
  * + 2 NUL-terminated strings: log name, working directory ("": the worker's), argv, environment. */
 struct wire_spawn {
     uint32_t type; /* WIRE_SPAWN */
@@ -72,6 +73,7 @@ struct wire_exit {
     int64_t log_bytes;
     int64_t user_us, system_us, max_rss_kib;
     uint32_t tail_len;
+    uint32_t stays; /* the supervisor waits for another job on the same socket */
 };
 
 #endif

@@ -17,6 +17,10 @@
 #define MFD_EXEC 0x0010U
 #endif
 
+enum { IDLE_MAX = 32 };
+#define IDLE_FOR DUR_S(5)
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
 struct zygote {
     struct watch watch; /* first: on_event gets it */
     pid_t pid;
@@ -25,6 +29,10 @@ struct zygote {
     void *death_arg;
     struct wire_page *page;
     struct zygote_request *first, **last; /* waiting for room in the socket */
+    int idle[IDLE_MAX];                   /* control sockets of supervisors without a job */
+    int n_idle;
+    unsigned generation; /* grows with every session lock */
+    struct timer rest;   /* until the idle ones are let go */
 };
 
 extern const char zygote_program[], zygote_program_end[];
@@ -171,6 +179,38 @@ static void drop_waiting(struct zygote *z)
     z->last = &z->first;
 }
 
+unsigned zygote_generation(const struct zygote *z)
+{
+    return z->generation;
+}
+
+bool zygote_keep(struct zygote *z, int control, unsigned generation)
+{
+    if (z->n_idle == IDLE_MAX || generation != z->generation)
+        return false;
+    z->idle[z->n_idle++] = control;
+    loop_timer_set(z->loop, &z->rest, IDLE_FOR);
+    return true;
+}
+
+int zygote_kept(struct zygote *z)
+{
+    return z->n_idle ? z->idle[--z->n_idle] : -1;
+}
+
+void zygote_rest(struct zygote *z)
+{
+    while (z->n_idle)
+        close(z->idle[--z->n_idle]); /* which ends its supervisor */
+    if (z->loop)
+        loop_timer_clear(z->loop, &z->rest);
+}
+
+static void on_rest(struct timer *t)
+{
+    zygote_rest(OWNER(t, struct zygote, rest));
+}
+
 void zygote_stop(struct zygote *z)
 {
     if (!z)
@@ -178,6 +218,7 @@ void zygote_stop(struct zygote *z)
     if (z->loop)
         loop_unwatch(z->loop, &z->watch);
     drop_waiting(z);
+    zygote_rest(z);
     close(TAKE_FD(z->watch.fd));
     reap_zygote(z);
     zygote_free(z);
@@ -193,8 +234,7 @@ void zygote_set_deadline(struct zygote *z, struct boot deadline)
     atomic_store_explicit(&z->page->deadline_us, deadline.us, memory_order_release);
 }
 
-/* 0 or -1 with errno. */
-static int send_request(struct zygote *z, const struct zygote_request *r)
+int zygote_send(int socket, const struct zygote_request *r)
 {
     char control[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))] __attribute__((aligned(8))) = {0};
     struct iovec iov = {r->bytes, r->len};
@@ -210,7 +250,7 @@ static int send_request(struct zygote *z, const struct zygote_request *r)
     }
     ssize_t n;
     do
-        n = sendmsg(z->watch.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+        n = sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -1 : 0;
 }
@@ -241,7 +281,7 @@ static void on_event(struct watch *w, uint32_t events)
         on_dead(z);
         return;
     }
-    while (z->first && send_request(z, z->first) == 0) {
+    while (z->first && zygote_send(z->watch.fd, z->first) == 0) {
         struct zygote_request *r = z->first;
         z->first = r->next;
         zygote_request_free(r);
@@ -258,6 +298,7 @@ int zygote_attach(struct zygote *z, struct loop *loop, void (*on_death)(void *ar
 {
     z->loop = loop;
     z->watch.on_event = on_event;
+    z->rest.on_time = on_rest;
     int rc = watch(z, err);
     if (rc == 0) {
         z->on_death = on_death;
@@ -289,7 +330,7 @@ int zygote_request(struct zygote *z, struct zygote_request *r, struct pawl_err *
 {
     r->next = NULL;
     if (!z->first) {
-        if (send_request(z, r) == 0) {
+        if (zygote_send(z->watch.fd, r) == 0) {
             zygote_request_free(r);
             return 0;
         }
@@ -309,6 +350,8 @@ int zygote_request(struct zygote *z, struct zygote_request *r, struct pawl_err *
 int zygote_set_session_lock(struct zygote *z, int fd, struct pawl_err *err)
 {
     struct wire_lock lock = {.type = WIRE_LOCK};
+    z->generation++;
+    zygote_rest(z); /* they hold the lock of the session before */
     struct zygote_request *r = mem_zalloc(1, sizeof(*r));
     r->bytes = mem_dup(&lock, sizeof(lock));
     r->len = sizeof(lock);

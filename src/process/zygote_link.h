@@ -16,6 +16,15 @@ struct zygote_request {
 /* zygote_attach() without a callback, unless it is attached already. */
 PAWL_MUST_USE int zygote_use_loop(struct zygote *z, struct loop *loop, struct pawl_err *err);
 
+/* Supervisors that wait for another job, by their control sockets. A place to keep one: false if it
+ * should go instead (there are enough, or it holds the lock of an earlier session). One to use, or
+ * -1. */
+unsigned zygote_generation(const struct zygote *z); /* of the session lock */
+bool zygote_keep(struct zygote *z, int control, unsigned generation);
+int zygote_kept(struct zygote *z);
+/* Send over any socket of ours: 0, or -1 with errno. The request stays the caller's. */
+int zygote_send(int socket, const struct zygote_request *r);
+
 void zygote_request_free(struct zygote_request *r);
 
 /* Send a request, or queue it until the zygote reads again. Takes the request in any case. IO when

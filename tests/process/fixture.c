@@ -188,6 +188,12 @@ void fixture_done(struct fixture *f)
     nftw(f->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+bool at_rest(struct fixture *f)
+{
+    zygote_rest(f->zygote);
+    return wait_no_children(zygote_pid(f->zygote));
+}
+
 int fixture_setup(void **state)
 {
     struct fixture *f = malloc(sizeof(*f));
@@ -196,7 +202,7 @@ int fixture_setup(void **state)
     job_run(f, &(struct process_spec){.argv = (const char *[]){"/bin/true", NULL},
                                       .env = (const char *[]){NULL},
                                       .log_dir = -1}); /* the zygote is up and at rest */
-    assert_true(wait_no_children(zygote_pid(f->zygote)));
+    assert_true(at_rest(f));
     f->fds = count_fds(getpid());
     f->zygote_fds = count_fds(zygote_pid(f->zygote));
     *state = f;
@@ -212,7 +218,7 @@ static bool zygote_fds_equal(const void *arg)
 int fixture_teardown(void **state)
 {
     struct fixture *f = *state;
-    assert_true(wait_no_children(zygote_pid(f->zygote)));
+    assert_true(at_rest(f));
     assert_int_equal(marked_alive(f, NULL), 0);
     assert_int_equal(count_fds(getpid()), f->fds);
     assert_true(wait_for(zygote_fds_equal, f)); /* it may still be looking through /proc */

@@ -146,7 +146,7 @@ static void by_supervisor_killed(void **state)
         job_run(f, &s);
         assert_int_equal(f->report.cause, PROCESS_LOST);
         assert_true(wait_none_marked(f));
-        assert_true(wait_no_children(zygote_pid(f->zygote)));
+        assert_true(at_rest(f));
     }
 }
 

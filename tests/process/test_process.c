@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,6 +21,45 @@ static void exit_codes(void **state)
     job_run(f, &s);
     assert_int_equal(f->report.exit_code, -1);
     assert_int_equal(f->report.signal, SIGSEGV);
+}
+
+static long supervisor_of_a_job(struct fixture *f)
+{
+    struct process_spec s = shell(f, "echo $PPID");
+    s.log_dir = f->log_dir;
+    s.log_name = "job.log";
+    s.log_head = s.log_tail = 4096;
+    job_run(f, &s);
+    assert_int_equal(f->report.exit_code, 0);
+    return atol(f->tail);
+}
+
+/* A job needs no new supervisor while one waits; nothing piles up in it; a new session's lock, a
+ * cancelled job and a rest end it. */
+static void supervisors_serve_again(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl_err err;
+    long first = supervisor_of_a_job(f);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(supervisor_of_a_job(f), first);
+        assert_int_equal(f->report.log_bytes, (int64_t)strlen(f->tail));
+    }
+    assert_in_range(count_fds((pid_t)first), 1, 20); /* the last job's may not be closed yet */
+    assert_int_equal(zygote_set_session_lock(f->zygote, -1, &err), 0);
+    long second = supervisor_of_a_job(f);
+    assert_int_not_equal(second, first);
+    assert_true(wait_gone((pid_t)first));
+    struct process_spec s = nasty(f, "kids", "2", NULL);
+    f->on_line = cancel_at_once;
+    job_run(f, &s);
+    assert_int_equal(f->report.cause, PROCESS_CANCELLED);
+    f->on_line = NULL;
+    long third = supervisor_of_a_job(f);
+    assert_int_not_equal(third, second);
+    kill((pid_t)third, SIGKILL); /* one that died while it waited is passed over */
+    assert_true(wait_gone((pid_t)third));
+    assert_int_not_equal(supervisor_of_a_job(f), third);
 }
 
 static void failing_starts(void **state)
@@ -249,6 +289,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         T(exit_codes),
+        T(supervisors_serve_again),
         T(failing_starts),
         T(input_output_cwd),
         T(large_input_and_command),

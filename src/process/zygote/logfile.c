@@ -211,3 +211,11 @@ void logfile_finish(struct logfile *f, char *buf, size_t size)
         merge(f, buf, size);
     }
 }
+
+void logfile_close(struct logfile *f)
+{
+    const int fds[] = {f->dir, f->fd, f->seg[0].fd, f->seg[1].fd};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}

@@ -28,5 +28,6 @@ void logfile_init(struct logfile *f, int root, const char *name, int64_t head, i
 void logfile_add(struct logfile *f, const char *p, size_t n);
 /* Append what is kept of the tail to the log and remove the segments. `buf` is room to copy in. */
 void logfile_finish(struct logfile *f, char *buf, size_t size);
+void logfile_close(struct logfile *f);
 
 #endif

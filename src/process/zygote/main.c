@@ -76,7 +76,7 @@ static bool forget(pid_t pid)
 static void spawn(size_t len, const int *fds, size_t n_fds)
 {
     struct request r = {.control = -1, .log_dir = -1, .input = -1, .body_fd = -1};
-    if (request_accept(&r, &message, len, fds, n_fds) < 0) {
+    if (request_accept(&r, &message, len, -1, fds, n_fds) < 0) {
         for (size_t i = 0; i < n_fds; i++)
             close(fds[i]);
         return; /* the worker sees the closed control socket */
@@ -103,33 +103,18 @@ static void replace_lock(const int *fds, size_t n_fds)
     zygote.lock = n_fds ? fds[0] : -1;
 }
 
-static size_t take_descriptors(struct msghdr *msg, int fds[WIRE_FDS_MAX])
-{
-    struct cmsghdr *c = CMSG_FIRSTHDR(msg);
-    if (!c || c->cmsg_type != SCM_RIGHTS)
-        return 0;
-    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    memcpy(fds, CMSG_DATA(c), n * sizeof(int));
-    return n;
-}
-
 static void on_socket(void)
 {
-    char control[CMSG_SPACE(WIRE_FDS_MAX * sizeof(int))] __attribute__((aligned(8)));
-    struct iovec iov = {&message, sizeof(message)};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control,
-                         .msg_controllen = sizeof(control)};
     int fds[WIRE_FDS_MAX];
-    ssize_t n = recvmsg(WIRE_SOCKET_FD, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    size_t n_fds;
+    ssize_t n =
+        request_receive(WIRE_SOCKET_FD, MSG_DONTWAIT, &message, sizeof(message), fds, &n_fds);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < (ssize_t)sizeof(message.type)) {
         zygote.closing = true;
         return;
     }
-    size_t n_fds = take_descriptors(&msg, fds);
     if (message.type == WIRE_SPAWN)
         spawn((size_t)n, fds, n_fds);
     else if (message.type == WIRE_LOCK)

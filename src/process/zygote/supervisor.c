@@ -54,7 +54,7 @@ struct supervisor {
     struct wire_exit report;
 };
 
-static struct supervisor self; /* one process, one job; large buffers stay off the stack */
+static struct supervisor self; /* one process, one job at a time; large buffers stay off the stack */
 
 static int64_t now_us(void)
 {
@@ -274,12 +274,21 @@ static void turn(struct supervisor *s)
     on_time(s, now);
 }
 
+/* After a job that came and went in order the supervisor is as good as new: nothing of the job is
+ * left, and the next one need not wait for a fork. */
+static bool may_stay(const struct supervisor *s)
+{
+    return s->child > 0 && s->report.cause == PROCESS_EXITED && !s->lines.broken &&
+           !s->out.log.error && s->out.fd < 0 && s->lines.fd < 0;
+}
+
 static void send_report(struct supervisor *s)
 {
     s->report.type = WIRE_EXIT;
     s->report.log_bytes = s->out.log.total;
     s->report.log_error = s->out.log.error;
     s->report.tail_len = (uint32_t)s->out.n_recent;
+    s->report.stays = may_stay(s);
     struct iovec iov[2] = {{&s->report, sizeof(s->report)}, {s->out.recent, s->out.n_recent}};
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
     while (sendmsg(s->lines.control, &msg, MSG_NOSIGNAL) < 0 && errno == EINTR)
@@ -324,22 +333,10 @@ static int start(struct supervisor *s, const struct inherited *in)
     return s->child > 0 ? 0 : -1;
 }
 
-void supervisor_run(struct request *r, const struct inherited *in)
+/* Run one job to its end and report it. */
+static void run_job(struct supervisor *s, const struct inherited *in)
 {
-    struct supervisor *s = &self;
-    setsid();
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    prctl(PR_SET_NAME, "pawl-supervisor");
-    int error = request_parse(r);
-    if (error) {
-        supervisor_refuse(r->control, STEP_SETUP, error);
-        return;
-    }
-    s->req = r;
-    s->page = in->page;
-    s->signals = in->signals;
-    s->lines.control = r->control;
-    s->armed = NEVER;
+    const struct request *r = s->req;
     logfile_init(&s->out.log, r->log_dir, r->log_name, r->head.log_head, r->head.log_tail);
     s->started = s->last_output = now_us();
     if (start(s, in) == 0)
@@ -350,4 +347,64 @@ void supervisor_run(struct request *r, const struct inherited *in)
     channel_finish(&s->lines);
     output_finish(&s->out);
     send_report(s);
+}
+
+static void forget_job(struct supervisor *s, struct request *r)
+{
+    logfile_close(&s->out.log);
+    close(s->timer);
+    request_release(r);
+    s->child = 0;
+    s->child_ended = s->tree_dead = false;
+    s->phase = RUN;
+    s->out.n_recent = 0;
+    s->report = (struct wire_exit){0};
+    s->armed = NEVER;
+}
+
+/* The next job from the same worker. False when there will be none: the lifeline is closed. */
+static bool next_job(struct supervisor *s, struct request *r)
+{
+    static union {
+        uint32_t type;
+        char bytes[sizeof(struct wire_spawn) + WIRE_BODY_MAX];
+    } message;
+    int fds[WIRE_FDS_MAX];
+    size_t n_fds;
+    for (;;) {
+        ssize_t n =
+            request_receive(s->lines.control, 0, &message, sizeof(message), fds, &n_fds);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < (ssize_t)sizeof(message.type))
+            return false;
+        if (message.type == WIRE_CANCEL)
+            continue; /* it crossed the report of the job it meant */
+        return request_accept(r, &message, (size_t)n, s->lines.control, fds, n_fds) == 0;
+    }
+}
+
+void supervisor_run(struct request *r, const struct inherited *in)
+{
+    struct supervisor *s = &self;
+    setsid();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    prctl(PR_SET_NAME, "pawl-supervisor");
+    s->page = in->page;
+    s->signals = in->signals;
+    s->lines.control = r->control;
+    s->armed = NEVER;
+    for (;;) {
+        int error = request_parse(r);
+        if (error) {
+            supervisor_refuse(r->control, STEP_SETUP, error);
+            return;
+        }
+        s->req = r;
+        run_job(s, in);
+        bool stays = s->report.stays;
+        forget_job(s, r);
+        if (!stays || !next_job(s, r))
+            return;
+    }
 }
