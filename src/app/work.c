@@ -19,6 +19,7 @@ struct assembly {
     size_t n_kinds;
     struct pool_conf *pools; /* names borrowed */
     size_t n_pools;
+    struct notify notify;
     sigset_t signals;
     bool zygote_died;
 };
@@ -189,14 +190,23 @@ static int run(struct assembly *a, struct worker_report *out, struct pawl_err *e
         .patience = r->patience,
         .stop_after_jobs = r->stop_after_jobs,
         .stop_after = r->stop_after,
+        .only = r->only,
         .log = r->log,
         .progress = r->progress,
         .on_session = on_session,
         .on_deadline = on_deadline,
         .on_arg = a,
+        .guest = r->guest,
+        .notify = &a->notify,
         .signals = a->signals,
     };
-    return worker_run(&o, out, err);
+    int rc = r->on_ready ? r->on_ready(r->guest->arg, a->loop, err) : 0;
+    if (rc < 0)
+        return rc;
+    rc = worker_run(&o, out, err);
+    if (r->on_over)
+        r->on_over(r->guest->arg);
+    return rc;
 }
 
 /* In this order: signals, zygote, everything else. The zygote is forked from a process that has no
@@ -207,6 +217,7 @@ static int assemble(struct assembly *a, struct pawl_err *err)
     sigaddset(&a->signals, SIGINT);
     sigaddset(&a->signals, SIGTERM);
     sigaddset(&a->signals, SIGHUP);
+    notify_open(&a->notify);                   /* before the zygote: not for jobs */
     sigprocmask(SIG_BLOCK, &a->signals, NULL); /* for good: cleaning up is not interrupted either */
     int rc = needs_zygote(a->req) ? zygote_start(&a->zygote, err) : 0;
     if (rc < 0)
@@ -219,6 +230,8 @@ static int assemble(struct assembly *a, struct pawl_err *err)
         return rc;
     if (a->zygote)
         a->exec = handler_exec_new(a->zygote, a->loop, a->req->config);
+    if (a->exec && a->req->plain)
+        handler_exec_plain(a->exec, environ);
     a->noop = handler_noop_new(a->loop);
     add_kinds(a);
     add_pools(a);
@@ -235,6 +248,7 @@ static void take_apart(struct assembly *a)
         zygote_stop(a->zygote);
     if (a->loop)
         loop_free(a->loop);
+    notify_close(&a->notify);
     free(a->kinds);
     free(a->pools);
     prctl(PR_SET_DUMPABLE, 1);

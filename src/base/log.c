@@ -6,6 +6,7 @@
 #include "text.h"
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const int level_priorities[] = {3, 4, 6, 7}; /* syslog's */
 static const char *const level_colors[] = {"\033[31m", "\033[33m", "", "\033[2m"};
 
 static bool needs_quotes(struct sv s)
@@ -43,9 +44,13 @@ static struct sv cut_value(struct sv s, size_t longest)
 static void format_text(struct str *line, const struct logger *log, enum log_level level,
                         const char *event, const struct log_field *f, size_t n, size_t longest)
 {
-    wall_format(clock_wall(), line);
-    str_addf(line, " %s%-5s%s %s", log->color ? level_colors[level] : "", level_names[level],
-             log->color ? "\033[0m" : "", event);
+    if (log->journal) {
+        str_adds(line, event);
+    } else {
+        wall_format(clock_wall(), line);
+        str_addf(line, " %s%-5s%s %s", log->color ? level_colors[level] : "", level_names[level],
+                 log->color ? "\033[0m" : "", event);
+    }
     for (size_t i = 0; i < n; i++) {
         if (f[i].type == LOG_STR && !f[i].s.p)
             continue;
@@ -81,6 +86,8 @@ static void format_line(struct str *line, const struct logger *log, enum log_lev
                         const char *event, const struct log_field *f, size_t n, size_t longest)
 {
     str_clear(line);
+    if (log->journal)
+        str_addf(line, "<%d>", level_priorities[level]);
     if (log->json)
         format_json(line, level, event, f, n, longest);
     else

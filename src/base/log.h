@@ -14,6 +14,7 @@ struct logger {
     enum log_level level; /* lines above it are dropped */
     bool json;
     bool color;
+    bool journal; /* fd is the journal's: a priority in front, no time, which it adds itself */
     /* Called before and after a line so that a progress bar on the same terminal can step aside. */
     void (*around)(void *arg, bool before);
     void *around_arg;
@@ -29,6 +30,7 @@ struct log_field {
 #define LOG_I(name_, int_) ((struct log_field){.name = (name_), .type = LOG_INT, .i = (int_)})
 
 /* text: 2026-01-02T03:04:05.678Z info  EVENT name=value name="with space"
+ * journal: <6>EVENT name=value …
  * JSON: {"at":…,"level":…,"event":EVENT,name:value,…} */
 void log_event(const struct logger *log, enum log_level level, const char *event,
                const struct log_field *fields, size_t n);

@@ -103,6 +103,33 @@ void text_safe_lines(struct str *out, struct sv s)
         i += add_safe(out, s, i, true);
 }
 
+static void add_unit(struct str *out, unsigned u)
+{
+    str_addf(out, "\\u%04x", u);
+}
+
+/* In JSON such characters stand inside strings only, so they can be written as escapes; a carriage
+ * return stands between values, where a space does as well. */
+void text_safe_json(struct str *out, struct sv json)
+{
+    for (size_t i = 0; i < json.n;) {
+        unsigned char c = (unsigned char)json.p[i];
+        size_t n = utf8_length(json, i);
+        unsigned u = n > 1 ? decode(json, i, n) : c;
+        if (c == '\r')
+            str_addc(out, ' ');
+        else if (c != 0x7f && n && !is_unsafe(u))
+            str_add(out, sv_make(json.p + i, n));
+        else if (u < 0x10000)
+            add_unit(out, n ? u : 0xfffd);
+        else {
+            add_unit(out, 0xd800 + ((u - 0x10000) >> 10));
+            add_unit(out, 0xdc00 + ((u - 0x10000) & 0x3ff));
+        }
+        i += n ? n : 1;
+    }
+}
+
 void text_to_utf8(struct str *out, struct sv s)
 {
     for (size_t i = 0; i < s.n;) {

@@ -12,6 +12,9 @@ size_t text_bad_utf8(struct sv s);
 void text_safe(struct str *out, struct sv s, size_t max);
 /* The same for a whole log: line feeds and tabs pass. */
 void text_safe_lines(struct str *out, struct sv s);
+/* JSON text made harmless for a terminal and still the same JSON: what text_safe() would show as an
+ * escape becomes \uHHHH. */
+void text_safe_json(struct str *out, struct sv json);
 /* Replace invalid UTF-8 by U+FFFD and NUL by U+2400: for bytes that must be stored as text. */
 void text_to_utf8(struct str *out, struct sv s);
 

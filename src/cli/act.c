@@ -7,11 +7,6 @@
 
 enum { BATCH = 2000 }; /* jobs in one transaction: well below 50 ms */
 
-struct act_sum {
-    int64_t matched; /* looked at */
-    int64_t changed; /* acted on; in a dry run: would be */
-};
-
 /* Every batch of the request until its limit. */
 static int act_all(struct cli *c, struct act_request req, struct act_sum *sum, struct pawl_err *err)
 {
@@ -96,16 +91,27 @@ static void report(struct cli *c, const struct act_words *words, const struct ac
             dry_run ? "would be " : "", words->done);
 }
 
+int act_count(struct cli *c, struct act_request req, struct act_sum *out, struct pawl_err *err)
+{
+    struct act_sum sum = {0};
+    req.dry_run = true;
+    int rc = act_all(c, req, &sum, err);
+    if (rc == 0)
+        *out = sum;
+    return rc;
+}
+
 /* The count of all requests, and whether to go on. */
 static int impact(struct cli *c, const struct act_request *reqs, size_t n,
                   const struct act_words *words, struct act_sum *sum, struct pawl_err *err)
 {
     for (size_t i = 0; i < n; i++) {
-        struct act_request count = reqs[i];
-        count.dry_run = true;
-        int rc = act_all(c, count, sum, err);
+        struct act_sum one = {0};
+        int rc = act_count(c, reqs[i], &one, err);
         if (rc < 0)
             return rc;
+        sum->matched += one.matched;
+        sum->changed += one.changed;
     }
     if (args_has(&c->args, "dry-run"))
         return 0;

@@ -26,9 +26,9 @@ const struct opt global_opts[] = {
      "the store: sqlite:FILE or a path; else PAWL_STORE, the configuration, "
      "sqlite:pawl.db"},
     {"config", 0, "FILE", "configuration file; else PAWL_CONFIG, ./pawl.yaml"},
-    {"output", 'o', "FORMAT", "table, json or ndjson"},
+    {"output", 'o', "FORMAT", "table, json or ndjson", .choices = "table|json|ndjson"},
     {"json", 0, NULL, "the same as -o json"},
-    {"color", 0, "WHEN", "auto, always or never"},
+    {"color", 0, "WHEN", "auto, always or never", .choices = "auto|always|never"},
     {"quiet", 'q', NULL, "say less on stderr"},
     {"verbose", 'v', NULL, "say more on stderr"},
     {"help", 'h', NULL, "explain the command"},
@@ -88,7 +88,8 @@ void cli_warn(const struct cli *c, const char *fmt, ...)
 
 static void add_error_json(struct str *line, const struct pawl_err *err)
 {
-    struct jw w = jw_make(line);
+    AUTO_STR struct str json = STR_INIT(STR_LINE);
+    struct jw w = jw_make(&json);
     jw_object(&w);
     jw_name(&w, "error");
     jw_object(&w);
@@ -97,6 +98,7 @@ static void add_error_json(struct str *line, const struct pawl_err *err)
     jw_kstring_or_null(&w, "hint", err->hint[0] ? sv_of(err->hint) : SV_NONE);
     jw_end_object(&w);
     jw_end_object(&w);
+    text_safe_json(line, str_sv(&json));
     str_addc(line, '\n');
 }
 
@@ -258,13 +260,19 @@ static int parse(struct cli *c, char *const *argv, const struct command **out, s
         return command_unknown(argv[at], err);
     c->cmd = (*out)->cmd;
     const struct opt *both[] = {global_opts, c->cmd->opts, NULL};
-    int rc = args_parse(&c->args, argv, at + 1, both, false, err);
+    int rc = args_parse(&c->args, argv, at + 1, both, c->cmd->tail_anyway, err);
+    if (rc >= 0 && c->cmd->tail_anyway && !c->args.has_tail)
+        args_take_tail(&c->args, argv + rc);
     return rc < 0 ? rc : 0;
 }
 
 static int dispatch(struct cli *c, char *const *argv, struct pawl_err *err)
 {
     const struct command *command;
+    if (argv[1] && !strcmp(argv[1], "__complete")) {
+        complete_words(c, argv + 2);
+        return 0;
+    }
     int rc = parse(c, argv, &command, err);
     if (rc < 0) {
         struct pawl_err ignored;

@@ -24,8 +24,14 @@ struct run_request {
     struct dur patience;     /* us < 0: not given */
     int64_t stop_after_jobs; /* 0: no limit */
     struct dur stop_after;   /* us 0: no limit */
+    job_id only;             /* v != 0: just this job */
     const struct logger *log;
     enum worker_progress progress;
+    bool plain; /* exec as in a shell: whole environment, no special exit status */
+    const struct worker_guest *guest; /* NULL: none; its arg is also that of: */
+    /* Everything is made, the worker's threads are not started; and they have ended. */
+    int (*on_ready)(void *arg, struct loop *loop, struct pawl_err *err);
+    void (*on_over)(void *arg);
 };
 
 /* What the application provides. */
@@ -79,6 +85,7 @@ struct cmd {
     const struct example *examples; /* ends with a row without a line */
     int min_args, max_args;         /* max -1: any number */
     bool takes_tail;                /* `-- CMD` */
+    bool tail_anyway;               /* the first word that is no option begins the tail */
     int (*run)(struct cli *c, struct pawl_err *err);
 };
 #define OPT_END                                                                                    \
@@ -138,5 +145,10 @@ void help_overview(struct out *o);
 void help_command(struct out *o, const struct command *c);
 PAWL_MUST_USE int man_page(struct out *o, const char *name, struct pawl_err *err);
 void man_names(struct out *o); /* every page's file name, one a line */
+
+/* complete.c: `pawl __complete WORD…`, asked by the shells' completions. The words after `pawl` up
+ * to the one being typed; prints what that could be, WORD<TAB>DESCRIPTION a line, or a line that
+ * tells the shell to complete by itself: ":files", ":folders", ":commands". Never an error. */
+void complete_words(struct cli *c, char *const *words);
 
 #endif

@@ -1,11 +1,11 @@
 /* pawl add: one job. */
 #include "cli.h"
-#include "fd.h"
+#include "follow.h"
 #include "job_out.h"
 #include "mem.h"
+#include "payload.h"
 #include <errno.h>
 #include <limits.h>
-#include <unistd.h>
 
 static const struct opt opts[] = {
     {"queue", 0, "QUEUE", "the queue; 'default' unless given"},
@@ -20,7 +20,9 @@ static const struct opt opts[] = {
     {"cwd", 0, "DIR", "folder the command runs in; the current one unless given"},
     {"env", 0, "K[=V]", "environment of the command; K alone takes your value; repeatable"},
     {"payload", 0, "JSON|@FILE|-", "the job's data, from the line, a file or stdin"},
-    {"on-duplicate", 0, "WHAT", "when the key exists: skip, requeue or fail"},
+    {"on-duplicate", 0, "WHAT", "when the key exists: skip, requeue or fail",
+     .choices = "skip|requeue|fail"},
+    {"follow", 'f', NULL, "print its output until it is finished; its outcome is the exit status"},
     OPT_END,
 };
 static const struct example examples[] = {
@@ -28,6 +30,8 @@ static const struct example examples[] = {
     {"pawl add --queue nightly --key report-1 --priority 5 -- sh -c 'date; uname'",
      "a keyed job: the same line again adds nothing"},
     {"pawl add --kind noop --payload '{\"sleep\":\"10ms\"}' --in 1s", "another kind, later"},
+    {"pawl run -q --queue seen --stop-after 1 & pawl add --queue seen --follow -- echo hello; wait",
+     "add and watch, while a worker runs it"},
     EXAMPLE_END,
 };
 
@@ -74,23 +78,6 @@ static int exec_payload(const struct cli *c, struct str *out, struct pawl_err *e
     return 0;
 }
 
-static int given_payload(const char *arg, struct str *out, struct pawl_err *err)
-{
-    AUTO_JSON struct json doc = {0};
-    int rc = 0;
-    if (!strcmp(arg, "-"))
-        rc = fd_read_all(STDIN_FILENO, "standard input", out, err);
-    else if (arg[0] == '@')
-        rc = file_read(arg + 1, out, err);
-    else
-        str_adds(out, arg);
-    if (rc == 0 && out->overflow)
-        rc = err_set(err, PAWL_EINPUT, "longer than %d bytes", PAYLOAD_MAX_BYTES);
-    if (rc == 0)
-        rc = json_parse(&doc, sv_trim(str_sv(out)), err);
-    return rc < 0 ? err_wrap(err, "--payload") : 0;
-}
-
 static int check_combination(const struct cli *c, struct pawl_err *err)
 {
     const char *kind = args_get(&c->args, "kind");
@@ -103,6 +90,8 @@ static int check_combination(const struct cli *c, struct pawl_err *err)
         return err_set(err, PAWL_EUSAGE, "'-- CMD' is a job of kind exec, not %s", kind);
     if (command && args_has(&c->args, "payload"))
         return err_set(err, PAWL_EUSAGE, "--payload and '-- CMD' exclude each other");
+    if (args_has(&c->args, "follow") && out_is_json(&c->out))
+        return err_set(err, PAWL_EUSAGE, "a log is text: --follow has no -o json");
     if (!command && (args_has(&c->args, "cwd") || args_has(&c->args, "env")))
         return err_set(err, PAWL_EUSAGE, "--cwd and --env belong to '-- CMD'");
     if (!command && !args_has(&c->args, "payload") && (!kind || !strcmp(kind, "exec"))) {
@@ -118,7 +107,7 @@ static int read_payload(const struct cli *c, struct str *out, struct pawl_err *e
     if (c->args.has_tail)
         return exec_payload(c, out, err);
     if (payload)
-        return given_payload(payload, out, err);
+        return payload_read(payload, out, err);
     str_adds(out, "null");
     return 0;
 }
@@ -158,6 +147,10 @@ static void print_result(struct cli *c, const struct add_result *r)
     static const char *const outcomes[] = {"created",  "exists",  "requeued",
                                            "replaced", "running", "conflict"};
     AUTO_STR struct str s = STR_INIT(STR_LINE);
+    if (args_has(&c->args, "follow")) {
+        cli_say(c, "job %lld", (long long)r->id.v);
+        return;
+    }
     if (!out_is_json(&c->out)) {
         out_putf(&c->out, "%lld\n", (long long)r->id.v);
         return;
@@ -188,6 +181,21 @@ static int report(struct cli *c, const struct job_spec *s, const struct add_resu
     return 0;
 }
 
+/* Its output, however many attempts it takes, then its outcome. Running it is a worker's part. */
+static int follow_job(struct cli *c, const struct add_result *r, struct pawl_err *err)
+{
+    struct follow f = {.c = c, .id = r->id, .tell = true, .all = r->outcome == ADD_CREATED};
+    int rc =
+        r->outcome == ADD_REQUEUED || r->outcome == ADD_REPLACED ? follow_from_now(&f, err) : 0;
+    cli_catch_signals();
+    if (rc == 0)
+        rc = follow_to_end(&f, -1, err);
+    if (rc == 0 && f.finished)
+        return job_verdict(c, r->id, err);
+    c->exit_status = cli_signal() ? 128 + cli_signal() : 0;
+    return rc;
+}
+
 static int run(struct cli *c, struct pawl_err *err)
 {
     static const char *const duplicates[] = {"skip", "requeue", "fail", NULL};
@@ -213,7 +221,9 @@ static int run(struct cli *c, struct pawl_err *err)
         return rc;
     kind_warn(c, spec.kind);
     rc = store_enqueue(c->store, &spec, 1, (enum on_duplicate)duplicate, &result, err);
-    return rc < 0 ? rc : report(c, &spec, &result, err);
+    if (rc == 0)
+        rc = report(c, &spec, &result, err);
+    return rc == 0 && args_has(&c->args, "follow") ? follow_job(c, &result, err) : rc;
 }
 
 const struct cmd cmd_add = {
@@ -224,7 +234,11 @@ const struct cmd cmd_add = {
              "With '-- CMD' the job is of kind exec: CMD runs in the current folder, without a "
              "shell. A job whose key exists in its queue is not added again: the id of the first "
              "is printed. --on-duplicate requeue runs a finished one again with the new data and "
-             "replaces one that has not started; fail refuses with exit status 5.",
+             "replaces one that has not started; fail refuses with exit status 5.\n\n"
+             "With --follow the id goes to standard error and the job's output to standard output, "
+             "as a worker runs it, through all attempts. The exit status is 0 for a job that is "
+             "done or skipped, 7 for one that failed or was cancelled. Ctrl-C ends the watching, "
+             "not the job.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

@@ -42,6 +42,8 @@ static int run(struct cli *c, struct pawl_err *err)
     if (!sel.states)
         sel.states = words.states;
     int rc = cli_open(c, STORE_WRITE, err);
+    if (rc == 0)
+        rc = selection_error(c, &sel, err);
     if (rc < 0)
         return rc;
     struct act_request req = {.act = ACT_CANCEL, .select = sel};

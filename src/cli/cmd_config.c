@@ -7,6 +7,7 @@ static const struct opt opts[] = {OPT_END};
 static const struct example examples[] = {
     {"pawl config check", "is the configuration right?"},
     {"pawl config show", "every value and where it comes from"},
+    {"pawl config show worker.lease worker.slots", "some of them"},
     {"PAWL_WORKER_SLOTS=4 pawl config show --json", "the same for a script"},
     EXAMPLE_END,
 };
@@ -17,38 +18,72 @@ static const struct column columns[] = {
     {"FROM", false, 0, false},
 };
 
+struct showing {
+    struct cli *c;
+    struct table table;
+    bool *found; /* for each key asked for */
+};
+
+/* Every key unless some are named. */
+static bool asked_for(struct showing *s, const char *key)
+{
+    const struct args *args = &s->c->args;
+    bool asked = args->n_pos == 1;
+    for (size_t i = 1; i < args->n_pos; i++)
+        if (!strcmp(args->pos[i], key))
+            asked = s->found[i] = true;
+    return asked;
+}
+
 static void show_row(void *arg, const struct config_value *v)
 {
-    struct table *t = arg;
-    table_text(t, sv_of(v->key));
-    table_text(t, sv_of(v->value));
-    table_text(t, sv_of(v->origin));
+    struct showing *s = arg;
+    if (!asked_for(s, v->key))
+        return;
+    table_text(&s->table, sv_of(v->key));
+    table_text(&s->table, sv_of(v->value));
+    table_text(&s->table, sv_of(v->origin));
 }
 
 static void show_json(void *arg, const struct config_value *v)
 {
-    AUTO_STR struct str s = STR_INIT(STR_OUTPUT);
-    struct jw w = jw_make(&s);
+    struct showing *s = arg;
+    if (!asked_for(s, v->key))
+        return;
+    AUTO_STR struct str line = STR_INIT(STR_OUTPUT);
+    struct jw w = jw_make(&line);
     jw_object(&w);
     jw_kstring(&w, "key", sv_of(v->key));
     jw_kstring_or_null(&w, "value", sv_of(v->value));
     jw_kstring(&w, "origin", sv_of(v->origin));
     jw_end_object(&w);
-    out_item(arg, str_sv(&s));
+    out_item(&s->c->out, str_sv(&line));
 }
 
-static int show(struct cli *c)
+static int check_found(const struct showing *s, struct pawl_err *err)
 {
-    struct table t;
-    if (out_is_json(&c->out)) {
-        config_each(c->config, show_json, &c->out);
-        out_items_end(&c->out);
-        return 0;
-    }
-    table_begin(&t, &c->out, columns, ARRAY_LEN(columns));
-    config_each(c->config, show_row, &t);
-    table_end(&t);
+    const struct args *args = &s->c->args;
+    for (size_t i = 1; i < args->n_pos; i++)
+        if (!s->found[i]) {
+            err_set(err, PAWL_ENOTFOUND, "no setting '%s'", args->pos[i]);
+            return err_hint(err, "'pawl config show' lists them");
+        }
     return 0;
+}
+
+static int show(struct cli *c, struct pawl_err *err)
+{
+    AUTO_FREE bool *found = mem_zalloc(c->args.n_pos, sizeof(*found));
+    struct showing s = {.c = c, .found = found};
+    if (out_is_json(&c->out)) {
+        config_each(c->config, show_json, &s);
+        out_items_end(&c->out);
+    } else {
+        table_begin(&s.table, &c->out, columns, ARRAY_LEN(columns));
+        config_each(c->config, show_row, &s);
+        table_end(&s.table);
+    }
+    return check_found(&s, err);
 }
 
 static int check(struct cli *c)
@@ -74,21 +109,24 @@ static int run(struct cli *c, struct pawl_err *err)
         err_set(err, PAWL_EUSAGE, "config: unknown word '%s'", verb);
         return err_hint(err, "check or show");
     }
+    if (!showing && c->args.n_pos > 1)
+        return err_set(err, PAWL_EUSAGE, "config check: unexpected '%s'", c->args.pos[1]);
     int rc = cli_config(c, NULL, 0, err);
     if (rc < 0)
         return rc;
-    return showing ? show(c) : check(c);
+    return showing ? show(c, err) : check(c);
 }
 
 const struct cmd cmd_config = {
     .name = "config",
-    .usage = "check\nshow",
-    .about = "check reads the configuration as every command would and says what is wrong: file, "
-             "line, key, what is allowed. show prints every value with its origin: a line of the "
-             "file, an environment variable, a flag or the default. Secrets are masked.",
+    .usage = "check\nshow [SETTING]…",
+    .about =
+        "check reads the configuration as every command would and says what is wrong: file, "
+        "line, key, what is allowed. show prints every value, or those named, with its origin: a "
+        "line of the file, an environment variable, a flag or the default. Secrets are masked.",
     .opts = opts,
     .examples = examples,
     .min_args = 1,
-    .max_args = 1,
+    .max_args = -1,
     .run = run,
 };

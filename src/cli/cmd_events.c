@@ -20,12 +20,14 @@ static const struct example examples[] = {
     {"pawl add -- echo hello", "something that happens"},
     {"pawl events --job 1", "the story of a job"},
     {"pawl events --type added,failed --since 1h -o ndjson", "for a script"},
+    {"timeout 1 pawl events -f --queue default --type done || true", "as it happens"},
     EXAMPLE_END,
 };
 
 struct watching {
     struct cli *c;
     int64_t last;
+    bool any; /* was printed */
 };
 
 static int unknown_type(struct sv word, struct pawl_err *err)
@@ -126,12 +128,36 @@ static void print_line(struct out *o, const struct event_view *e)
 static bool print(void *arg, const struct event_view *e)
 {
     struct watching *w = arg;
-    w->last = e->id;
+    w->last = e->id > w->last ? e->id : w->last;
     if (out_is_json(&w->c->out))
         print_json(&w->c->out, e);
     else
         print_line(&w->c->out, e);
+    if (!w->any) /* the next one may be far: a reader should see that there is something */
+        out_flush(&w->c->out);
+    w->any = true;
     return !w->c->out.failed;
+}
+
+static bool note_id(void *arg, const struct event_view *e)
+{
+    *(int64_t *)arg = e->id;
+    return true;
+}
+
+/* Print what the filter lets through, then go on behind the newest event of before, whether it was
+ * let through or not: no look passes the same history twice. */
+static int look(struct watching *w, const struct event_filter *f, struct pawl_err *err)
+{
+    const struct event_filter newest = {.last = 1};
+    struct store *s = w->c->store;
+    int64_t end = 0;
+    int rc = s->ops->events(s, &newest, note_id, &end, err);
+    if (rc == 0)
+        rc = s->ops->events(s, f, print, w, err);
+    if (end > w->last)
+        w->last = end;
+    return rc;
 }
 
 static int follow(struct watching *w, struct event_filter f, struct pawl_err *err)
@@ -144,7 +170,7 @@ static int follow(struct watching *w, struct event_filter f, struct pawl_err *er
         poll(NULL, 0, POLL_MS);
         f.after = w->last;
         f.last = 0;
-        rc = c->store->ops->events(c->store, &f, print, w, err);
+        rc = look(w, &f, err);
     }
     if (cli_signal())
         c->exit_status = 128 + cli_signal();
@@ -180,7 +206,7 @@ static int run(struct cli *c, struct pawl_err *err)
         f.last = FOLLOW_START;
     else if (!bounded && c->out.terminal && !out_is_json(&c->out))
         f.last = TERMINAL_EVENTS;
-    rc = c->store->ops->events(c->store, &f, print, &w, err);
+    rc = look(&w, &f, err);
     if (rc == 0 && following)
         return follow(&w, f, err);
     if (out_is_json(&c->out))

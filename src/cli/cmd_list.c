@@ -105,6 +105,8 @@ static int run(struct cli *c, struct pawl_err *err)
     if (selection_read(c, clock_wall(), &sel, err) < 0)
         return PAWL_EUSAGE;
     int rc = cli_open(c, STORE_READ, err);
+    if (rc == 0)
+        rc = selection_error(c, &sel, err);
     if (rc < 0)
         return rc;
     l.now = c->store->ops->now(c->store);
@@ -116,7 +118,11 @@ const struct cmd cmd_list = {
     .usage = "[ID]… [OPTION]…",
     .about = "Lists jobs in the order of their ids. Everything given must hold; nothing given "
              "lists all. On a terminal 50 are shown and the number of others is said; elsewhere "
-             "and in ndjson there is no limit unless --limit sets one.",
+             "and in ndjson there is no limit unless --limit sets one.\n\n"
+             "--error takes a part of the message, or the fingerprint that 'pawl report' and "
+             "'pawl show' print: failures that differ in numbers, paths and quoted words only "
+             "share it, and its first four characters do. What looks like a fingerprint but is "
+             "that of no selected job is taken as text.",
     .opts = opts,
     .examples = examples,
     .max_args = -1,

@@ -35,6 +35,8 @@ static int run(struct cli *c, struct pawl_err *err)
     if (sel.states & ~states_terminal())
         return err_set(err, PAWL_EUSAGE, "--state: only finished jobs can be retried");
     int rc = cli_open(c, STORE_WRITE, err);
+    if (rc == 0)
+        rc = selection_error(c, &sel, err);
     if (rc < 0)
         return rc;
     struct act_request req = {.act = ACT_RETRY, .select = sel, .grant_attempts = (int)grant};

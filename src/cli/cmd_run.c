@@ -1,6 +1,8 @@
 /* pawl run: one worker in this process. */
 #include "cli.h"
 #include "mem.h"
+#include "report.h"
+#include "run_job.h"
 #include <stdio.h>
 #include <unistd.h>
 
@@ -15,13 +17,16 @@ static const struct opt opts[] = {
     {"no-fail", 0, NULL, "with --drain: exit status 0 though jobs failed"},
     {"patience", 0, "DUR", "with --drain: how long to wait for what is stuck"},
     {"stop-after", 0, "N|DUR", "end after N jobs or after DUR"},
-    {"log", 0, "FORMAT", "log lines as text or json"},
+    {"job", 0, "ID",
+     "just this job, its output on standard output; its outcome is the exit status"},
+    {"log", 0, "FORMAT", "log lines as text or json", .choices = "text|json"},
     OPT_END,
 };
 static const struct example examples[] = {
     {"pawl add -- echo hello", "a job"},
     {"pawl run --drain", "run what is there and end"},
     {"pawl run --slots 4 --queue default --stop-after 1s", "four at a time, for a second"},
+    {"pawl run --job $(pawl add -- echo hello)", "one job, watched"},
     EXAMPLE_END,
 };
 
@@ -123,6 +128,7 @@ static int read_log(struct cli *c, struct run_flags *f, struct pawl_err *err)
     f->log = (struct logger){.fd = STDERR_FILENO, .json = format == 1};
     f->log.level = c->quiet ? LOG_WARN : c->verbose ? LOG_DEBUG : LOG_INFO;
     f->log.color = c->color_err && !f->log.json;
+    f->log.journal = notify_is_journal(STDERR_FILENO);
     f->req.log = &f->log;
     if (c->quiet)
         f->req.progress = PROGRESS_NONE;
@@ -185,6 +191,23 @@ static int conclude(struct cli *c, const struct run_request *q, const struct wor
     return 0;
 }
 
+/* --job: its output is what is to be seen, so the worker itself says little. */
+static int run_only(struct cli *c, struct run_flags *f, struct pawl_err *err)
+{
+    static const char *const others[] = {"drain", "stop-after", "queue", "kind", "slots", "pool"};
+    job_id id;
+    if (cli_job_id(args_get(&c->args, "job"), &id, err) < 0)
+        return PAWL_EUSAGE;
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (args_exclude(&c->args, "job", others[i], err) < 0)
+            return PAWL_EUSAGE;
+    if (out_is_json(&c->out))
+        return err_set(err, PAWL_EUSAGE, "a log is text: --job has no -o json");
+    f->log.level = c->verbose ? LOG_DEBUG : LOG_WARN;
+    f->req.progress = PROGRESS_NONE;
+    return run_job(c, id, &f->req, err);
+}
+
 static int run(struct cli *c, struct pawl_err *err)
 {
     AUTO(run_flags_done) struct run_flags f = {0};
@@ -196,6 +219,8 @@ static int run(struct cli *c, struct pawl_err *err)
     if (rc < 0)
         return rc;
     f.req.config = c->config;
+    if (args_has(&c->args, "job"))
+        return run_only(c, &f, err);
     struct boot start = clock_boot();
     rc = c->app->run_worker(&f.req, &report, err);
     if (rc < 0)
@@ -204,6 +229,7 @@ static int run(struct cli *c, struct pawl_err *err)
     if (out_is_json(&c->out))
         print_json(c, &report, took);
     say_summary(c, &report, took);
+    report_drained(c, &f.req, &report, took);
     return conclude(c, &f.req, &report, err);
 }
 
@@ -215,7 +241,12 @@ const struct cmd cmd_run = {
              "SIGTERM or Ctrl-C: no new jobs, running ones may end within worker.stop_timeout, "
              "then they are ended and given back. A second one: at once.\n\n"
              "With --drain it ends when no job it may run is queued, waiting or running anywhere. "
-             "Exit status 7: jobs failed meanwhile. 8: jobs are left that only a person can move.",
+             "Exit status 7: jobs failed meanwhile. 8: jobs are left that only a person can move. "
+             "After ten seconds or 100 jobs a short 'pawl report' of the run's time and queues "
+             "follows on stderr, unless -q, --json or --log json was given.\n\n"
+             "With --job it takes that job by the same rules, prints its output and ends with it, "
+             "after its last attempt: 0 if it is done or skipped, 7 if it failed, 5 if it cannot "
+             "be taken now, with the reason.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

@@ -1,9 +1,14 @@
 /* pawl show: everything about one job. */
+#include "clipboard.h"
+#include "fingerprint.h"
 #include "job_out.h"
 #include "mem.h"
 #include "text.h"
 
-static const struct opt opts[] = {OPT_END};
+static const struct opt opts[] = {
+    {"copy", 0, NULL, "put the JSON into the clipboard instead of printing"},
+    OPT_END,
+};
 static const struct example examples[] = {
     {"pawl add -- echo hello", "something to show"},
     {"pawl show 1", "state, times, attempts"},
@@ -50,6 +55,11 @@ static void put_error(struct str *s, const struct job_view *job)
     if (job->exit_code >= 0)
         str_addf(s, " (exit %d)", job->exit_code);
     str_addc(s, '\n');
+    if (job->fingerprint) {
+        char print[FINGERPRINT_TEXT];
+        fingerprint_format(job->fingerprint, print);
+        put_field(s, "fingerprint", sv_of(print));
+    }
 }
 
 static void put_counts(struct str *s, const struct job_view *job, const struct config *config)
@@ -127,6 +137,18 @@ static void print(struct cli *c, const struct job_view *job)
     }
 }
 
+static int copy(struct cli *c, const struct job_view *job, struct pawl_err *err)
+{
+    AUTO_STR struct str s = STR_INIT(STR_OUTPUT * 2);
+    struct jw w = jw_make(&s);
+    const char *how = NULL;
+    job_write(&w, job, JOB_COMPLETE, c->config);
+    int rc = clipboard_put(str_sv(&s), &how, err);
+    if (rc == 0)
+        cli_say(c, "job %lld copied: %zu bytes, by %s", (long long)job->id.v, s.len, how);
+    return rc;
+}
+
 static int run(struct cli *c, struct pawl_err *err)
 {
     job_id id;
@@ -139,7 +161,9 @@ static int run(struct cli *c, struct pawl_err *err)
         return rc;
     arena_init(&a);
     rc = c->store->ops->job_get(c->store, id, &a, &job, err);
-    if (rc == 0)
+    if (rc == 0 && args_has(&c->args, "copy"))
+        rc = copy(c, &job, err);
+    else if (rc == 0)
         print(c, &job);
     arena_done(&a);
     return rc;
@@ -147,9 +171,11 @@ static int run(struct cli *c, struct pawl_err *err)
 
 const struct cmd cmd_show = {
     .name = "show",
-    .usage = "ID",
+    .usage = "ID [--copy]",
     .about = "Shows one job: its state and why, its data, result and last error, and every "
-             "attempt with worker, times and outcome.",
+             "attempt with worker, times and outcome.\n\n"
+             "--copy puts it as JSON into the clipboard: through the terminal (OSC 52, also over "
+             "ssh), or with wl-copy, xclip or pbcopy.",
     .opts = opts,
     .examples = examples,
     .min_args = 1,

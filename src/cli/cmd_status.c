@@ -1,17 +1,24 @@
 /* pawl status: one page. */
 #include "job_out.h"
-#include "status.h"
+#include "spark.h"
 #include "table.h"
 #include "text.h"
+#include "watch.h"
 #include "workers_out.h"
 
 enum { RUNNING_SHOWN = 20 };
 
-static const struct opt opts[] = {OPT_END};
+static const struct opt opts[] = {
+    {"watch", 0, NULL, "live, over the whole terminal; without one the page again and again"},
+    {"interval", 0, "DUR", "with --watch: at least this often; 1s unless given"},
+    {"count", 0, "N", "with --watch: the page N times, one below the other"},
+    OPT_END,
+};
 static const struct example examples[] = {
     {"pawl add -- echo hello", "something to see"},
     {"pawl status", "the page for people"},
     {"pawl status --json", "the same for a script"},
+    {"pawl status --watch --count 2 --interval 100ms", "twice, for a log"},
     EXAMPLE_END,
 };
 
@@ -63,10 +70,7 @@ static void print_header(struct cli *c, const struct queue_row *rows, size_t n)
 static void put_rate(struct table *t, double rate)
 {
     AUTO_STR struct str s = STR_INIT(64);
-    if (rate >= 1)
-        str_addf(&s, "%.1f/s", rate);
-    else if (rate > 0)
-        str_addf(&s, "%.1f/min", rate * 60);
+    rate_format(rate, &s);
     table_text(t, str_sv(&s));
 }
 
@@ -190,26 +194,52 @@ static int show(struct cli *c, struct arena *a, struct pawl_err *err)
     return 0;
 }
 
-static int run(struct cli *c, struct pawl_err *err)
+static int page(struct cli *c, struct pawl_err *err)
 {
     struct arena a;
-    int rc = cli_open(c, STORE_READ, err);
-    if (rc < 0)
-        return rc;
     arena_init(&a);
-    rc = show(c, &a, err);
+    int rc = show(c, &a, err);
     arena_done(&a);
     return rc;
 }
 
+static int read_watch(const struct cli *c, struct watch_options *o, struct pawl_err *err)
+{
+    static const char *const parts[] = {"interval", "count"};
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (args_has(&c->args, parts[i]) && !args_has(&c->args, "watch"))
+            return err_set(err, PAWL_EUSAGE, "--%s has no effect without --watch", parts[i]);
+    if (args_dur(&c->args, "interval", false, &o->interval, err) < 0 ||
+        args_int(&c->args, "count", 1, INT64_MAX / 2, &o->count, err) < 0)
+        return PAWL_EUSAGE;
+    if (o->interval.us < DUR_MS(100).us)
+        return err_set(err, PAWL_EUSAGE, "--interval is less than 100ms");
+    return 0;
+}
+
+static int run(struct cli *c, struct pawl_err *err)
+{
+    struct watch_options o = {.interval = DUR_S(1)};
+    int rc = read_watch(c, &o, err);
+    if (rc == 0)
+        rc = cli_open(c, STORE_READ, err);
+    if (rc < 0)
+        return rc;
+    return args_has(&c->args, "watch") ? watch_run(c, &o, page, err) : page(c, err);
+}
+
 const struct cmd cmd_status = {
     .name = "status",
-    .usage = "",
+    .usage = "[--watch [--interval DUR] [--count N]]",
     .about = "One page: jobs by state, a line for each thing that needs you with the command to "
              "paste, a row for each queue, what is running where and for how long, and the last "
              "jobs done and failed.\n\n"
              "RATE is jobs done in the last minute, MEAN since the oldest job still there was "
-             "added, ETA what is left at that rate.",
+             "added, ETA what is left at that rate.\n\n"
+             "With --watch the page is live and fills the terminal. Keys: q quits, j and k or the "
+             "arrows select a queue, p pauses or resumes it, f shows all, running or failed, / "
+             "only what has a text in its queue, kind or key, ? explains. Without a terminal, or "
+             "with --count, the page is printed again and again; with --json one object a line.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

@@ -1,23 +1,46 @@
 /* Help on the terminal, from the command and option tables. */
 #include "cli.h"
 #include "mem.h"
+#include <stdio.h>
 
 enum { TEXT_WIDTH = 80 };
+
+/* A screen has 24 lines, and the overview stays within: what is needed daily gets a line of its
+ * own, the administration its names. */
+static void put_names(struct str *s, enum cmd_group group)
+{
+    const char *sep = "";
+    for (size_t i = 0; i < n_commands; i++)
+        if (commands[i].group == group) {
+            str_addf(s, "%s%s", sep, commands[i].name);
+            sep = ", ";
+        }
+    str_addc(s, '\n');
+}
+
+static void put_group(struct str *s, const struct out *o, enum cmd_group group)
+{
+    char head[16];
+    snprintf(head, sizeof(head), "%-7s", group_names[group]);
+    for (size_t i = 0; i < n_commands; i++) {
+        if (commands[i].group != group)
+            continue;
+        out_styled(s, o->color, STYLE_BOLD, sv_of(head));
+        if (group == GROUP_ADMIN) {
+            put_names(s, group);
+            return;
+        }
+        str_addf(s, "%-9s%s\n", commands[i].name, commands[i].summary);
+        snprintf(head, sizeof(head), "%-7s", "");
+    }
+}
 
 void help_overview(struct out *o)
 {
     AUTO_STR struct str s = STR_INIT(STR_LINE);
-    enum cmd_group group = N_GROUPS;
     str_adds(&s, "usage: pawl [--store URL] [--config FILE] [-o table|json|ndjson] COMMAND …\n\n");
-    for (size_t i = 0; i < n_commands; i++) {
-        const struct command *c = &commands[i];
-        struct str head = STR_INIT(64);
-        str_addf(&head, "%-7s", c->group == group ? "" : group_names[c->group]);
-        out_styled(&s, o->color, STYLE_BOLD, str_sv(&head));
-        str_addf(&s, "%-9s%s\n", c->name, c->summary);
-        str_done(&head);
-        group = c->group;
-    }
+    for (int group = 0; group < N_GROUPS; group++)
+        put_group(&s, o, (enum cmd_group)group);
     str_adds(&s, "\n'pawl help COMMAND' explains one; the first step: pawl add -- echo hello\n");
     out_put(o, str_sv(&s));
 }

@@ -1,5 +1,7 @@
 #include "job_out.h"
 
+#include "fingerprint.h"
+
 int job_max_attempts(const struct job_view *job, const struct config *config)
 {
     if (job->max_attempts > 0)
@@ -48,6 +50,8 @@ static void write_error(struct jw *w, enum fail_class cls, struct sv message, in
         return;
     }
     jw_object(w);
+    char print[FINGERPRINT_TEXT];
+    fingerprint_format(fingerprint(cls, message), print);
     jw_kstring_or_null(w, "class", sv_of(fail_class_name(cls)));
     jw_kstring_or_null(w, "message", message);
     jw_name(w, "exit_code");
@@ -55,6 +59,7 @@ static void write_error(struct jw *w, enum fail_class cls, struct sv message, in
         jw_int(w, exit_code);
     else
         jw_null(w);
+    jw_kstring_or_null(w, "fingerprint", message.p ? sv_of(print) : SV_NONE);
     jw_end_object(w);
 }
 

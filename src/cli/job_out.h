@@ -19,6 +19,8 @@ struct dur job_timeout(const struct job_view *job, const struct config *config);
 
 enum style job_state_style(enum job_state s);
 
+/* Built in or configured: a worker of this configuration can run it. */
+bool kind_here(const struct cli *c, struct sv kind);
 /* Kinds somebody can run: built in, configured, or told by a live worker. */
 bool kind_known(const struct cli *c, const struct status_view *status, struct sv kind);
 /* Warn on stderr that nobody knows the kind. Asks the store only when the configuration does not

@@ -4,7 +4,7 @@
 #include "json.h"
 #include "mem.h"
 
-static bool known_here(const struct cli *c, struct sv kind)
+bool kind_here(const struct cli *c, struct sv kind)
 {
     for (size_t i = 0; i < c->app->n_kinds; i++)
         if (sv_eq(kind, sv_of(c->app->kinds[i])))
@@ -35,7 +35,7 @@ static bool told_by(const struct session_view *s, struct sv kind)
 
 bool kind_known(const struct cli *c, const struct status_view *status, struct sv kind)
 {
-    if (known_here(c, kind))
+    if (kind_here(c, kind))
         return true;
     for (size_t i = 0; i < status->n_sessions; i++)
         if (status->sessions[i].alive && told_by(&status->sessions[i], kind))
@@ -57,7 +57,7 @@ void kind_warn(struct cli *c, struct sv kind)
 {
     struct arena a;
     struct status_view status;
-    if (known_here(c, kind))
+    if (kind_here(c, kind))
         return;
     arena_init(&a);
     bool known =

@@ -1,10 +1,12 @@
-/* The manual as roff, from the same tables as help: pawl.1, pawl-COMMAND.1, pawl-exit-codes.7. */
+/* The manual as roff, from the same tables as help: pawl.1, pawl-COMMAND.1, pawl-exit-codes.7;
+ * pawl.yaml.5 is man_config.c's. */
+#include "man.h"
+
 #include "cli.h"
 #include "mem.h"
 #include <ctype.h>
 
-/* Text as roff takes it: no requests by accident, hyphens that can be copied. */
-static void put(struct str *s, struct sv text)
+void man_put(struct str *s, struct sv text)
 {
     bool line_start = s->len == 0 || s->p[s->len - 1] == '\n';
     for (size_t i = 0; i < text.n; i++) {
@@ -21,17 +23,17 @@ static void put(struct str *s, struct sv text)
     }
 }
 
-static void put_title(struct str *s, const char *page, int section, const char *summary)
+void man_title(struct str *s, const char *page, int section, const char *summary)
 {
     AUTO_STR struct str upper = STR_INIT(STR_LINE);
     for (const char *p = page; *p; p++)
         str_addc(&upper, (char)toupper((unsigned char)*p));
     str_adds(s, ".TH ");
-    put(s, str_sv(&upper));
+    man_put(s, str_sv(&upper));
     str_addf(s, " %d \"\" \"pawl %s\" \"pawl manual\"\n.SH NAME\n", section, PAWL_VERSION);
-    put(s, sv_of(page));
+    man_put(s, sv_of(page));
     str_adds(s, " \\- ");
-    put(s, sv_of(summary));
+    man_put(s, sv_of(summary));
     str_addc(s, '\n');
 }
 
@@ -41,7 +43,7 @@ static void put_paragraphs(struct str *s, const char *text)
     while (rest.p) {
         const char *gap = memmem(rest.p, rest.n, "\n\n", 2);
         struct sv one = gap ? sv_make(rest.p, (size_t)(gap - rest.p)) : rest;
-        put(s, one);
+        man_put(s, one);
         str_adds(s, "\n");
         if (gap)
             str_adds(s, ".PP\n");
@@ -55,15 +57,15 @@ static void put_option(struct str *s, const struct opt *o)
     if (o->brief)
         str_addf(s, "\\fB\\-%c\\fR, ", o->brief);
     str_adds(s, "\\fB\\-\\-");
-    put(s, sv_of(o->name));
+    man_put(s, sv_of(o->name));
     str_adds(s, "\\fR");
     if (o->arg) {
         str_adds(s, " \\fI");
-        put(s, sv_of(o->arg));
+        man_put(s, sv_of(o->arg));
         str_adds(s, "\\fR");
     }
     str_addc(s, '\n');
-    put(s, sv_of(o->doc));
+    man_put(s, sv_of(o->doc));
     str_addc(s, '\n');
 }
 
@@ -84,7 +86,7 @@ static void put_synopsis(struct str *s, const struct cmd *cmd)
     do {
         struct sv line = sv_cut(rest, '\n', &rest);
         str_addf(s, "\\fBpawl %s\\fR ", cmd->name);
-        put(s, line);
+        man_put(s, line);
         str_addc(s, '\n');
     } while (rest.p);
     str_adds(s, ".fi\n");
@@ -95,9 +97,9 @@ static void put_examples(struct str *s, const struct example *e)
     str_adds(s, ".SH EXAMPLES\n");
     for (; e->line; e++) {
         str_adds(s, ".TP\n.B ");
-        put(s, sv_of(e->line));
+        man_put(s, sv_of(e->line));
         str_addc(s, '\n');
-        put(s, sv_of(e->doc));
+        man_put(s, sv_of(e->doc));
         str_addc(s, '\n');
     }
 }
@@ -106,7 +108,7 @@ static void command_page(struct str *s, const struct command *c)
 {
     AUTO_STR struct str page = STR_INIT(STR_LINE);
     str_addf(&page, "pawl-%s", c->name);
-    put_title(s, str_cstr(&page), 1, c->summary);
+    man_title(s, str_cstr(&page), 1, c->summary);
     put_synopsis(s, c->cmd);
     str_adds(s, ".SH DESCRIPTION\n");
     put_paragraphs(s, c->cmd->about);
@@ -125,14 +127,14 @@ static void put_command_list(struct str *s)
             str_addf(s, ".SS %s\n", group_names[commands[i].group]);
         group = commands[i].group;
         str_addf(s, ".TP\n.BR pawl\\-%s (1)\n", commands[i].name);
-        put(s, sv_of(commands[i].summary));
+        man_put(s, sv_of(commands[i].summary));
         str_addc(s, '\n');
     }
 }
 
 static void main_page(struct str *s)
 {
-    put_title(s, "pawl", 1, "a durable work queue and the runner that empties it");
+    man_title(s, "pawl", 1, "a durable work queue and the runner that empties it");
     str_adds(s, ".SH SYNOPSIS\n\\fBpawl\\fR [\\fB\\-\\-store\\fR \\fIURL\\fR] "
                 "[\\fB\\-\\-config\\fR \\fIFILE\\fR] [\\fB\\-o\\fR table|json|ndjson] "
                 "\\fICOMMAND\\fR …\n.SH DESCRIPTION\n");
@@ -149,7 +151,7 @@ static void main_page(struct str *s)
                       "names the file. NO_COLOR turns color off.");
     str_adds(s, ".SH FILES\n.TP\n.I pawl.db\nthe store, unless another is named\n"
                 ".TP\n.I pawl.yaml\nthe configuration, read if it exists\n"
-                ".SH SEE ALSO\n.BR pawl\\-exit\\-codes (7)\n");
+                ".SH SEE ALSO\n.BR pawl.yaml (5),\n.BR pawl\\-exit\\-codes (7)\n");
 }
 
 static void put_status(struct str *s, int status)
@@ -167,7 +169,7 @@ static void put_status(struct str *s, int status)
     for (size_t i = 0; i < ARRAY_LEN(codes); i++)
         if (codes[i].status == status) {
             str_adds(s, sep);
-            put(s, sv_of(codes[i].text));
+            man_put(s, sv_of(codes[i].text));
             str_addf(s, " (\\fI%s\\fR)", codes[i].name);
             sep = ";\n";
         }
@@ -176,7 +178,7 @@ static void put_status(struct str *s, int status)
 
 static void exit_page(struct str *s)
 {
-    put_title(s, "pawl-exit-codes", 7, "exit statuses of pawl");
+    man_title(s, "pawl-exit-codes", 7, "exit statuses of pawl");
     str_adds(s, ".SH DESCRIPTION\n");
     put_paragraphs(s, "Every command ends with one of these. In parentheses the code in "
                       "{\"error\":{\"code\":…}} that --json writes to standard error.");
@@ -190,14 +192,18 @@ static void exit_page(struct str *s)
 int man_page(struct out *o, const char *name, struct pawl_err *err)
 {
     AUTO_STR struct str s = STR_INIT(STR_OUTPUT);
-    struct sv rest, page = sv_cut(sv_of(name), '.', &rest);
+    struct sv page = sv_of(name), section;
     const struct command *c = NULL;
+    if (!sv_starts(page, SV("pawl.yaml")))
+        page = sv_cut(page, '.', &section);
     if (sv_starts(page, SV("pawl-")))
         c = command_find(sv_make(page.p + 5, page.n - 5));
     if (sv_eq(page, SV("pawl")))
         main_page(&s);
     else if (sv_eq(page, SV("pawl-exit-codes")))
         exit_page(&s);
+    else if (sv_eq(page, SV("pawl.yaml.5")) || sv_eq(page, SV("pawl.yaml")))
+        man_config_page(&s);
     else if (c)
         command_page(&s, c);
     else
@@ -211,5 +217,5 @@ void man_names(struct out *o)
     out_put(o, SV("pawl.1\n"));
     for (size_t i = 0; i < n_commands; i++)
         out_putf(o, "pawl-%s.1\n", commands[i].name);
-    out_put(o, SV("pawl-exit-codes.7\n"));
+    out_put(o, SV("pawl.yaml.5\npawl-exit-codes.7\n"));
 }

@@ -17,7 +17,7 @@ void args_done(struct args *a)
     *a = (struct args){0};
 }
 
-static const struct opt *find_long(const struct opt *const *tables, struct sv name)
+const struct opt *opt_find(const struct opt *const *tables, struct sv name)
 {
     for (; *tables; tables++)
         for (const struct opt *o = *tables; o->name; o++)
@@ -32,6 +32,22 @@ static const struct opt *find_brief(const struct opt *const *tables, char c)
         for (const struct opt *o = *tables; o->name; o++)
             if (o->brief == c)
                 return o;
+    return NULL;
+}
+
+const struct opt *opt_awaiting(const struct opt *const *tables, const char *word)
+{
+    if (word[0] != '-' || strchr(word, '='))
+        return NULL;
+    if (word[1] == '-') {
+        const struct opt *o = opt_find(tables, sv_of(word + 2));
+        return o && o->arg ? o : NULL;
+    }
+    for (const char *p = word + 1; *p; p++) {
+        const struct opt *o = find_brief(tables, *p);
+        if (!o || o->arg)
+            return o && !p[1] ? o : NULL;
+    }
     return NULL;
 }
 
@@ -72,7 +88,7 @@ static int read_long(struct parsing *p, const char *word)
 {
     const char *eq = strchr(word, '=');
     struct sv name = sv_make(word, eq ? (size_t)(eq - word) : strlen(word));
-    const struct opt *o = find_long(p->tables, name);
+    const struct opt *o = opt_find(p->tables, name);
     if (!o)
         return unknown_long(p, name);
     if (o->arg)
@@ -96,14 +112,18 @@ static int read_brief(struct parsing *p, const char *word)
     return 0;
 }
 
+void args_take_tail(struct args *a, char *const *words)
+{
+    a->has_tail = true;
+    a->tail = words;
+    for (a->n_tail = 0; words[a->n_tail];)
+        a->n_tail++;
+}
+
 static void read_tail(struct parsing *p)
 {
-    p->args->has_tail = true;
-    p->args->tail = p->argv + p->at;
-    while (p->argv[p->at]) {
-        p->at++;
-        p->args->n_tail++;
-    }
+    args_take_tail(p->args, p->argv + p->at);
+    p->at += (int)p->args->n_tail;
 }
 
 int args_parse(struct args *a, char *const *argv, int from, const struct opt *const *tables,

@@ -14,8 +14,13 @@ struct opt {
     char brief;      /* 0: no short form */
     const char *arg; /* what its value is called; NULL: a flag */
     const char *doc;
-    bool hidden; /* not in help and manual */
+    bool hidden;         /* not in help and manual */
+    const char *choices; /* its values, "a|b", for completion; NULL: any */
 };
+/* The option called `name`, or NULL. */
+const struct opt *opt_find(const struct opt *const *tables, struct sv name);
+/* The option whose value is the word after `word`, or NULL. */
+const struct opt *opt_awaiting(const struct opt *const *tables, const char *word);
 
 struct opt_value {
     const struct opt *opt;
@@ -37,6 +42,9 @@ void args_done(struct args *a);
 PAWL_MUST_USE int args_parse(struct args *a, char *const *argv, int from,
                              const struct opt *const *tables, bool first_only,
                              struct pawl_err *err);
+
+/* Everything from here on is the tail. */
+void args_take_tail(struct args *a, char *const *words);
 
 bool args_has(const struct args *a, const char *name);
 /* The last value given, or NULL. */

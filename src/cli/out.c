@@ -2,6 +2,7 @@
 
 #include "fd.h"
 #include "mem.h"
+#include "text.h"
 #include <errno.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -57,7 +58,7 @@ void out_put(struct out *o, struct sv s)
     if (o->failed)
         return;
     str_add(&o->buf, s);
-    if (o->buf.len >= FLUSH_AT)
+    if (o->buf.len >= FLUSH_AT && !o->keep)
         out_flush(o);
 }
 
@@ -84,11 +85,30 @@ void out_styled(struct str *to, bool color, enum style style, struct sv text)
     str_adds(to, "\033[0m");
 }
 
+/* Payloads are kept as they were written: one with line ends must not break JSON lines. */
+static void put_json(struct out *o, struct sv json)
+{
+    bool lines = o->format == OUT_NDJSON && memchr(json.p, '\n', json.n);
+    if (!o->terminal && !lines) {
+        out_put(o, json);
+        return;
+    }
+    AUTO_STR struct str safe = STR_INIT(STR_OUTPUT * 2);
+    if (o->terminal)
+        text_safe_json(&safe, json);
+    else
+        str_add(&safe, json);
+    for (size_t i = 0; lines && i < safe.len; i++)
+        if (safe.p[i] == '\n')
+            safe.p[i] = ' ';
+    out_put(o, str_sv(&safe));
+}
+
 void out_item(struct out *o, struct sv json)
 {
     if (o->format == OUT_JSON)
         out_put(o, o->items ? SV(",\n ") : SV("["));
-    out_put(o, json);
+    put_json(o, json);
     if (o->format == OUT_NDJSON)
         out_put(o, SV("\n"));
     o->items++;
@@ -102,7 +122,7 @@ void out_items_end(struct out *o)
 
 void out_object(struct out *o, struct sv json)
 {
-    out_put(o, json);
+    put_json(o, json);
     out_put(o, SV("\n"));
 }
 

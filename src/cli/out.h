@@ -20,6 +20,7 @@ struct out {
     bool terminal; /* stdout is one */
     bool color;
     int width;   /* columns of the terminal; 0: unlimited */
+    bool keep;   /* all stays in buf until out_flush() */
     bool failed; /* nothing more is written */
     int failed_errno;
     int64_t items; /* written by out_item so far */

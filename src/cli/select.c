@@ -1,5 +1,6 @@
 #include "select.h"
 
+#include "fingerprint.h"
 #include "mem.h"
 
 static int unknown_state(struct sv word, struct pawl_err *err)
@@ -57,6 +58,8 @@ static int read_all(const struct cli *c, struct wall now, struct selection *s, s
     s->host = sv_of(args_get(&c->args, "host"));
     s->key = sv_of(args_get(&c->args, "key"));
     s->error = sv_of(args_get(&c->args, "error"));
+    if (fingerprint_parse(s->error, &s->error_low, &s->error_high) == 0)
+        s->error = SV_NONE;
     if (args_int(&c->args, "limit", 1, INT64_MAX / 2, &s->limit, err) < 0 ||
         cli_since(c, "since", now, &s->since, err) < 0 || read_states(c, &s->states, err) < 0 ||
         read_ids(c, s, err) < 0)
@@ -81,6 +84,21 @@ void selection_done(struct selection *s)
     free((void *)(uintptr_t)s->ids);
     s->ids = NULL;
     s->n_ids = 0;
+}
+
+int selection_error(const struct cli *c, struct selection *s, struct pawl_err *err)
+{
+    struct selection one = *s;
+    int64_t n;
+    one.limit = 1;
+    if (!s->error_high)
+        return 0;
+    int rc = c->store->ops->count(c->store, &one, &n, err);
+    if (rc < 0 || n)
+        return rc;
+    s->error = sv_of(args_get(&c->args, "error"));
+    s->error_low = s->error_high = 0;
+    return 0;
 }
 
 bool selection_given(const struct cli *c)

@@ -1,5 +1,6 @@
-/* Which jobs: the flags that list, retry, cancel and prune share, and the rules of acting on many
- * at once (DESIGN §6): say the count first, ask on a terminal, need --yes elsewhere, --dry-run. */
+/* Which jobs: the flags that list, wait, retry, set and others share, and the rules of acting on
+ * many at once (DESIGN §6): say the count first, ask on a terminal, need --yes elsewhere,
+ * --dry-run. */
 #ifndef PAWL_CLI_SELECT_H
 #define PAWL_CLI_SELECT_H
 
@@ -12,7 +13,8 @@
         {"state", 0, "STATE",                                                                      \
          "in this state: blocked, queued, waiting, running, done, skipped, "                       \
          "failed or cancelled; several with commas"},                                              \
-        {"error", 0, "TEXT", "whose last error contains TEXT"},                                    \
+        {"error", 0, "TEXT",                                                                       \
+         "whose last error contains TEXT or has this fingerprint, such as e3f1c2"},                \
         {"key", 0, "KEY", "with this key"},                                                        \
         {"since", 0, "DUR|TIME", "added at or after TIME, or within the last DUR"},                \
     {                                                                                              \
@@ -29,6 +31,9 @@
 PAWL_MUST_USE int selection_read(const struct cli *c, struct wall now, struct selection *out,
                                  struct pawl_err *err);
 void selection_done(struct selection *s);
+/* With the store open: an --error that looks like a fingerprint but is the fingerprint of no
+ * selected job is a text after all. */
+PAWL_MUST_USE int selection_error(const struct cli *c, struct selection *s, struct pawl_err *err);
 /* Was anything given that narrows the choice? */
 bool selection_given(const struct cli *c);
 unsigned states_terminal(void); /* bits */
@@ -40,6 +45,12 @@ struct act_words {
     unsigned states;   /* an id in another state is a CONFLICT; 0: any */
     const char *other; /* why, said then */
 };
+/* What the request would look at and what it would change. */
+struct act_sum {
+    int64_t matched, changed;
+};
+PAWL_MUST_USE int act_count(struct cli *c, struct act_request req, struct act_sum *out,
+                            struct pawl_err *err);
 /* Carry out the requests as one act by the rules above; with ids every one must exist (NOTFOUND)
  * and fit (CONFLICT). Says the result. */
 PAWL_MUST_USE int act_on_jobs(struct cli *c, const struct act_request *reqs, size_t n,

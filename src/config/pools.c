@@ -86,7 +86,7 @@ int load_pools(struct load *l, const struct yaml_node *n)
 
 bool env_reserved(struct sv name)
 {
-    static const char *const names[] = {"PAWL_JOB_ID", "PAWL_ATTEMPT", "PAWL_FENCE",
+    static const char *const names[] = {"PAWL_JOB_ID", "PAWL_ATTEMPT", "PAWL_FENCE",   "PAWL_SLOT",
                                         "PAWL_QUEUE",  "PAWL_KEY",     "PAWL_DEADLINE"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (sv_eq(name, sv_of(names[i])))

@@ -23,6 +23,7 @@ struct run_result {
     enum fail_class cls;    /* RUN_FAILED */
     struct sv reason;       /* error message, or why it was skipped; p NULL: none */
     int exit_code;          /* -1: none */
+    int signal;             /* that ended the job's process; 0: none */
     struct sv result;       /* JSON text; p NULL: none */
     struct dur retry_after; /* us < 0: none */
     struct dur asked;       /* the job asked to be retried after this; us < 0: none */
@@ -36,6 +37,7 @@ struct run {
     const struct lease *job;
     struct boot lease_deadline; /* when the lease would end if never renewed */
     struct dur timeout;         /* resolved; us < 0: none */
+    int slot;                   /* from 1, the lowest that no other run of this worker has */
     const char *log_name;       /* relative path of the attempt's log inside log_dir */
     int log_dir;                /* directory fd, borrowed */
     void *state;                /* the handler's own */

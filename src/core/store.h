@@ -40,7 +40,7 @@ struct store_options {
 
 enum on_duplicate { DUPLICATE_SKIP, DUPLICATE_REQUEUE, DUPLICATE_FAIL };
 enum add_outcome {
-    ADD_CREATED,
+    ADD_CREATED,  /* also by REQUEUE where the key is all that is left of a pruned job */
     ADD_EXISTS,   /* same (queue, key): skipped, id is the existing job's */
     ADD_REQUEUED, /* was terminal: queued again with the new payload, fresh budgets, fence kept */
     ADD_REPLACED, /* was queued or waiting: payload, priority and times are the new ones */
@@ -256,10 +256,11 @@ struct report_slow {
 struct report_view {
     struct wall now, since;
     struct report_slot total;
+    int64_t cancelled;               /* of the newest 100 000 cancelled */
     struct dur backoff, retry_after; /* what retries wait or waited */
     const struct report_slot *slots; /* rising; without the empty ones */
     size_t n_slots;
-    const struct report_error *errors; /* most frequent first, 20 at most */
+    const struct report_error *errors; /* most frequent of the newest 100 000, 20 at most */
     size_t n_errors;
     const struct report_slow *slowest; /* of the newest 100 000 done, 5 at most */
     size_t n_slowest;

@@ -117,7 +117,8 @@ static bool take_message(struct process *p)
     ssize_t n = recv(p->control.fd, &message, sizeof(message), MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
-    /* A supervisor that ended with a cancel unread: said once, before what it sent is handed out. */
+    /* A supervisor that ended with a cancel unread: said once, before what it sent is handed out.
+     */
     if (n < 0 && errno == ECONNRESET)
         return true;
     if (n <= 0) {

@@ -22,8 +22,8 @@ PAWL_MUST_USE int zygote_start(struct zygote **out, struct pawl_err *err);
 /* Close it and wait for its end. No process is left; harmless on NULL. */
 void zygote_stop(struct zygote *z);
 
-/* A supervisor whose job came and went in order waits for another one, which then needs no fork. End
- * those that wait; happens by itself after some seconds without work. Loop thread. */
+/* A supervisor whose job came and went in order waits for another one, which then needs no fork.
+ * End those that wait; happens by itself after some seconds without work. Loop thread. */
 void zygote_rest(struct zygote *z);
 
 /* Have `on_death` called on the loop if the zygote dies before zygote_stop(): nothing can be

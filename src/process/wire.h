@@ -37,7 +37,8 @@ enum wire_flag {
     WIRE_HAS_BODY_FD = 8, /* the body is in a memfd */
 };
 
-/* Descriptors in this order: [control], [log directory], [stdin], [body]. The body is n_argv + n_env
+/* Descriptors in this order: [control], [log directory], [stdin], [body]. The body is n_argv +
+ * n_env
  * + 2 NUL-terminated strings: log name, working directory ("": the worker's), argv, environment. */
 struct wire_spawn {
     uint32_t type; /* WIRE_SPAWN */

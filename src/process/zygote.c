@@ -18,7 +18,7 @@
 #endif
 
 enum { IDLE_MAX = 32 };
-#define IDLE_FOR DUR_S(5)
+#define IDLE_FOR                 DUR_S(5)
 #define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 struct zygote {

@@ -143,7 +143,7 @@ void drain_judge(struct worker *w, const struct turn *t)
         return;
     if (w->o->only.v)
         judge_only(w, seen);
-    else if (w->draining && w->seen.left == w->seen.stuck && !patient(w))
+    else if (w->draining && t->all_in && w->seen.left == w->seen.stuck && !patient(w))
         drained(w, &seen->status);
     if (!w->seen.stuck)
         w->stuck_since.us = 0;

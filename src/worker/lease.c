@@ -58,6 +58,7 @@ static void begin(struct worker *w, const struct session *s)
     w->sweep_due = true;
     if (w->o->on_session)
         w->o->on_session(w->o->on_arg, &w->session);
+    service_ready(w);
     LOG(&w->log, LOG_DEBUG, "session", LOG_I("session", s->id.v));
 }
 

@@ -16,6 +16,26 @@ void runs_done(struct worker *w)
     for (size_t i = 0; i < w->n_slabs; i++)
         free(w->slabs[i]);
     free(w->slabs);
+    free(w->slots_used);
+}
+
+static int take_slot(struct worker *w)
+{
+    size_t i = 0;
+    while (i < w->n_slot_words && w->slots_used[i] == UINT64_MAX)
+        i++;
+    if (i == w->n_slot_words) {
+        w->slots_used = mem_realloc(w->slots_used, i + 1, sizeof(*w->slots_used));
+        w->slots_used[w->n_slot_words++] = 0;
+    }
+    int bit = __builtin_ctzll(~w->slots_used[i]);
+    w->slots_used[i] |= 1ull << bit;
+    return (int)(i * 64) + bit + 1;
+}
+
+static void free_slot(struct worker *w, int slot)
+{
+    w->slots_used[(slot - 1) / 64] &= ~(1ull << ((slot - 1) % 64));
 }
 
 static void add_slab(struct worker *w)
@@ -46,6 +66,7 @@ static void end_attempt(struct worker *w, struct attempt *a)
     a->next->prev = a->prev;
     w->n_running--;
     a->pool->running--;
+    free_slot(w, a->slot);
     atomic_store_explicit(&w->renew.running, (int)w->n_running, memory_order_relaxed);
     a->next = w->free_attempts;
     w->free_attempts = a;
@@ -65,8 +86,9 @@ static void on_finish(struct run *r, const struct run_result *res)
         return;
     }
     slots_observe(a->kind, now, (struct dur){now.us - a->started.us});
-    settle_result(a, res, now);
+    enum worker_verdict verdict = settle_result(a, res, now);
     end_attempt(w, a);
+    stop_as(w, verdict);
 }
 
 static void on_progress(struct run *r, struct sv json)
@@ -77,9 +99,13 @@ static void on_progress(struct run *r, struct sv json)
 }
 
 /* The one place that resolves time limits: the job's, else its kind's, else none (B10). */
-static struct dur resolve_timeout(const struct lease *l, const struct kind *k)
+static struct dur resolve_timeout(const struct worker *w, const struct lease *l,
+                                  const struct kind *k)
 {
+    const struct worker_guest *guest = w->o->guest;
     struct dur d = l->timeout.us ? l->timeout : k->timeout;
+    if (guest && guest->limit)
+        d = guest->limit(guest->arg, l, d);
     return d.us > 0 ? d : DUR_NONE;
 }
 
@@ -97,9 +123,11 @@ static struct attempt *make_attempt(struct worker *w, struct ready r, struct kin
     a->started = clock_boot();
     a->dropped = a->cancelled = false;
     a->progress_turn = 0;
+    a->slot = take_slot(w);
     a->run = (struct run){.job = r.lease,
                           .lease_deadline = {atomic_load(&w->renew.deadline)},
-                          .timeout = resolve_timeout(r.lease, k),
+                          .timeout = resolve_timeout(w, r.lease, k),
+                          .slot = a->slot,
                           .log_name = a->log_name,
                           .log_dir = w->log_dir,
                           .finish = on_finish,
@@ -129,8 +157,9 @@ void runs_start(struct worker *w, struct ready r)
     observe_wait(w, a);
     if (k->handler->ops->start(k->handler, &a->run, &err) == 0)
         return; /* `a` may be gone already */
-    settle_start_failure(a, &err);
+    enum worker_verdict verdict = settle_start_failure(a, &err);
     end_attempt(w, a);
+    stop_as(w, verdict);
 }
 
 static void cancel(struct attempt *a, enum cancel_why why)

@@ -179,7 +179,52 @@ static struct wall started_at(const struct attempt *a)
     return (struct wall){a->lease->claimed_at.us + (a->started.us - a->batch->at.us)};
 }
 
-void settle_result(struct attempt *a, const struct run_result *res, struct boot now)
+/* ---- the guest ---- */
+
+static struct attempt_end end_of(const struct worker *w, const struct settle *s,
+                                 const struct ended *e, bool stale)
+{
+    return (struct attempt_end){.job = e->lease,
+                                .outcome = s->outcome,
+                                .error = s->error,
+                                .exit_code = s->exit_code,
+                                .signal = e->signal,
+                                .slot = e->slot,
+                                .started_at = s->started_at,
+                                .took = e->took,
+                                .log_bytes = s->log_bytes,
+                                .log_dir = w->log_dir,
+                                .stale = stale};
+}
+
+/* What the guest makes of the end that was added last. */
+static enum worker_verdict ask_guest(struct worker *w)
+{
+    const struct worker_guest *guest = w->o->guest;
+    if (!guest || !guest->on_result)
+        return WORKER_GO_ON;
+    struct attempt_end end =
+        end_of(w, &w->filling->settles[w->filling->n_settles - 1], last_ended(w), false);
+    return guest->on_result(guest->arg, &end);
+}
+
+static enum worker_verdict tell_guest(struct worker *w, const struct settle *s,
+                                      const struct ended *e, bool stale)
+{
+    const struct worker_guest *guest = w->o->guest;
+    struct attempt_end end = end_of(w, s, e, stale);
+    bool shown = w->log.around && (s->log_bytes > 0 || s->outcome == OUTCOME_FAILED);
+    if (shown)
+        w->log.around(w->log.around_arg, true); /* what it prints may meet the bar */
+    enum worker_verdict verdict = guest->on_end(guest->arg, &end);
+    if (shown)
+        w->log.around(w->log.around_arg, false);
+    return verdict;
+}
+
+/* ---- ends ---- */
+
+enum worker_verdict settle_result(struct attempt *a, const struct run_result *res, struct boot now)
 {
     struct worker *w = a->w;
     struct pawl_err err = {0};
@@ -189,19 +234,22 @@ void settle_result(struct attempt *a, const struct run_result *res, struct boot 
     s->exit_code = res->exit_code;
     s->log_bytes = res->log_bytes;
     s->started_at = started_at(a);
+    last_ended(w)->slot = a->slot;
+    last_ended(w)->signal = res->signal;
     if (res->end != RUN_CANCELLED && !acceptable(res, &err)) {
         set_fatal(w, a, s, sv_of(err.msg));
-        return;
+        return ask_guest(w);
     }
     set_end(w, a, s, res);
     if (res->end == RUN_CANCELLED)
-        return;
+        return ask_guest(w);
     s->result = keep(w, res->result);
     if (res->n_children)
         keep_children(w, s, res);
+    return ask_guest(w);
 }
 
-void settle_start_failure(struct attempt *a, const struct pawl_err *err)
+enum worker_verdict settle_start_failure(struct attempt *a, const struct pawl_err *err)
 {
     struct worker *w = a->w;
     struct settle *s = add(w, a->lease, a->batch, DUR_US(0));
@@ -209,7 +257,9 @@ void settle_start_failure(struct attempt *a, const struct pawl_err *err)
                               .retry_after = DUR_NONE,
                               .asked = DUR_NONE};
     s->started_at = started_at(a);
+    last_ended(w)->slot = a->slot;
     set_failure(w, a, s, &f, sv_of(err->msg));
+    return ask_guest(w);
 }
 
 void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome)
@@ -291,6 +341,8 @@ static void note_limits(struct worker *w, const struct settle *s, const struct e
 void settle_committed(struct worker *w, struct turn *t)
 {
     bool logged = w->log.level >= LOG_INFO;
+    bool told = w->o->guest && w->o->guest->on_end;
+    enum worker_verdict verdict = WORKER_GO_ON;
     for (size_t i = 0; i < t->n_settles; i++) {
         const struct settle *s = &t->settles[i];
         bool stale = t->outcomes[i] == SETTLE_STALE;
@@ -303,8 +355,13 @@ void settle_committed(struct worker *w, struct turn *t)
         note_limits(w, s, &t->ended[i]);
         if (logged)
             log_end(w, s, &t->ended[i], stale);
+        if (told) {
+            enum worker_verdict v = tell_guest(w, s, &t->ended[i], stale);
+            verdict = v > verdict ? v : verdict;
+        }
         batch_unref(w, t->ended[i].batch);
     }
     t->n_settles = 0;
     arena_reset(&t->texts);
+    stop_as(w, verdict);
 }

@@ -20,6 +20,7 @@ void stop_claiming(struct worker *w)
     if (w->stopping != GO_ON)
         return;
     w->stopping = STOP_CLAIMING;
+    service_stopping(w);
     slots_give_back(w, DUR_US(0));
     loop_timer_set(w->loop, &w->stop, w->o->config->worker_stop_timeout);
     worker_soon(w);
@@ -31,6 +32,17 @@ void stop_now(struct worker *w)
     slots_give_back(w, DUR_US(0));
     runs_cancel_all(w, CANCEL_SHUTDOWN);
     worker_soon(w);
+}
+
+/* A guest that says soon lets running jobs take their time. */
+void stop_as(struct worker *w, enum worker_verdict verdict)
+{
+    if (verdict == WORKER_STOP_NOW && w->stopping != STOP_NOW) {
+        stop_now(w);
+    } else if (verdict == WORKER_STOP_SOON && w->stopping == GO_ON) {
+        stop_claiming(w);
+        loop_timer_clear(w->loop, &w->stop);
+    }
 }
 
 /* timeout(1) and some supervisors signal the process and then its group: the same request twice. */

@@ -27,6 +27,7 @@ struct ended {
     struct batch *batch;
     struct dur took; /* us < 0: it never started */
     const char *why; /* static text; NULL: none */
+    int slot, signal;
 };
 
 /* A look at the whole store: for drain and progress. */
@@ -49,6 +50,7 @@ struct turn {
     size_t n_pools;
     size_t want; /* sum over pools; 0: no claim */
     bool sweep, look, prune;
+    bool all_in;         /* when it left, no more jobs were to come from worker_options.more */
     struct dur ready_in; /* a settle makes a job ready after this; us < 0: none does */
 
     /* answered by the store thread */

@@ -76,6 +76,7 @@ void turns_send(struct worker *w)
     bool judging = w->draining && !w->n_running && !w->n_ready && work;
     t->look = w->look_due || judging;
     w->look_due = false;
+    t->all_in = w->all_in;
     if (work)
         give(w);
 }

@@ -76,9 +76,19 @@ static void worker_step(struct timer *t)
         worker_soon(w);
 }
 
+/* Read before the look that judges the drain: what was added before is counted there. */
+static void ask_for_more(struct worker *w)
+{
+    const struct worker_guest *guest = w->o->guest;
+    if (w->all_in || (guest && guest->more && guest->more(guest->arg)))
+        return;
+    w->all_in = w->look_due = true;
+}
+
 static void on_wake(void *arg)
 {
     struct worker *w = arg;
+    ask_for_more(w);
     housekeeping_store_news(w);
     lease_news(w);
     turns_receive(w);
@@ -145,6 +155,7 @@ static void init(struct worker *w, const struct worker_options *o)
     w->log = *o->log;
     w->soon.on_time = worker_step;
     w->draining = o->drain || o->only.v;
+    w->all_in = !o->guest || !o->guest->more;
     w->claim =
         (struct claim_request){.queues = o->queues, .n_queues = o->n_queues, .only = o->only};
     w->store.o = w->renew.o = o;
@@ -156,6 +167,7 @@ static void init(struct worker *w, const struct worker_options *o)
     housekeeping_init(w);
     lease_init(w);
     progress_init(w);
+    service_init(w);
     loop_on_wake(w->loop, on_wake, w);
 }
 
@@ -165,6 +177,7 @@ static void done(struct worker *w)
     loop_timer_clear(w->loop, &w->soon);
     loop_timer_clear(w->loop, &w->lease);
     progress_done(w);
+    service_done(w);
     signals_done(w);
     housekeeping_done(w);
     turns_done(w);

@@ -9,6 +9,7 @@
 #include "handler.h"
 #include "log.h"
 #include "loop.h"
+#include "notify.h"
 #include "store.h"
 #include <signal.h>
 
@@ -18,6 +19,35 @@ struct worker_kind {
     struct handler *handler; /* borrowed */
     struct dur timeout;      /* us < 0: none */
     int max_attempts;
+};
+
+/* How an attempt ended, for whoever runs the worker. Views last for the call. */
+struct attempt_end {
+    const struct lease *job;
+    enum outcome outcome; /* RETRY, RELEASED: not the last word */
+    struct sv error;      /* p NULL: none */
+    int exit_code;        /* -1: none */
+    int signal;           /* 0: none */
+    int slot;             /* as in struct run; 0: it never started */
+    struct wall started_at;
+    struct dur took; /* us < 0: it never started */
+    int64_t log_bytes;
+    int log_dir; /* borrowed */
+    bool stale;  /* the lease was no longer held: nothing changed */
+};
+enum worker_verdict { WORKER_GO_ON, WORKER_STOP_SOON, WORKER_STOP_NOW };
+
+/* Somebody who takes part in a worker's life; all called on the loop thread, all may be NULL. */
+struct worker_guest {
+    void *arg;
+    /* An attempt is about to start: its time limit, given the one it would have. */
+    struct dur (*limit)(void *arg, const struct lease *job, struct dur limit);
+    /* An attempt ended, nothing is committed yet, its slot is still empty. */
+    enum worker_verdict (*on_result)(void *arg, const struct attempt_end *end);
+    /* Its end is committed. */
+    enum worker_verdict (*on_end)(void *arg, const struct attempt_end *end);
+    /* Will more jobs be added by this process? A drain goes on until not; loop_wake() then. */
+    bool (*more)(void *arg);
 };
 
 enum worker_progress { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_LINES };
@@ -48,6 +78,8 @@ struct worker_options {
     /* The lease deadline moved (any thread): to be published to supervisors. May be NULL. */
     void (*on_deadline)(void *arg, struct boot deadline);
     void *on_arg;
+    const struct worker_guest *guest; /* NULL: none */
+    const struct notify *notify;      /* the service manager; NULL: none. Borrowed */
     sigset_t signals; /* blocked by the caller before any thread; read here by signalfd */
 };
 

@@ -5,6 +5,7 @@
 
 #include "progress.h"
 #include "renew_thread.h"
+#include "service.h"
 #include "store_thread.h"
 #include "turn.h"
 #include "worker.h"
@@ -68,6 +69,7 @@ struct attempt {
     const struct lease *lease;
     struct batch *batch;
     struct boot started;
+    int slot;
     bool dropped;   /* its lease is lost: the result will be discarded */
     bool cancelled; /* a cancel was sent: */
     enum cancel_why why;
@@ -100,6 +102,8 @@ struct worker {
     struct attempt running; /* ring of attempts under way, itself the anchor */
     size_t n_running, n_ready;
     struct attempt *free_attempts;
+    uint64_t *slots_used; /* bit per slot number less one */
+    size_t n_slot_words;
     struct attempt **slabs;
     size_t n_slabs, cap_slabs;
     struct batch *free_batches;
@@ -121,6 +125,7 @@ struct worker {
 
     bool stepping, step_again;
     bool paused, draining;
+    bool all_in;                /* no more jobs will come from the guest */
     enum worker_command obeyed; /* the last one: renewals repeat it */
     enum stopping stopping;
     struct boot signalled; /* the last ending signal */
@@ -144,6 +149,7 @@ struct worker {
 
     struct timer soon, poll, sweep_timer, age, stop, after, lease;
     struct progress_display progress;
+    struct service service;
 };
 
 /* worker.c */
@@ -179,8 +185,8 @@ bool runs_revoke(struct worker *w, struct lease_ref lease); /* the same for one,
 void runs_drop_all(struct worker *w);
 
 /* settle_queue.c: ends of attempts on their way to the store */
-void settle_result(struct attempt *a, const struct run_result *res, struct boot now);
-void settle_start_failure(struct attempt *a, const struct pawl_err *err);
+enum worker_verdict settle_result(struct attempt *a, const struct run_result *res, struct boot now);
+enum worker_verdict settle_start_failure(struct attempt *a, const struct pawl_err *err);
 void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome);
 void settle_committed(struct worker *w, struct turn *t); /* count and log */
 
@@ -215,6 +221,7 @@ void drain_report(struct worker *w); /* the final count of failures */
 PAWL_MUST_USE int signals_init(struct worker *w, struct pawl_err *err);
 void signals_done(struct worker *w);
 void stop_claiming(struct worker *w);
+void stop_as(struct worker *w, enum worker_verdict verdict); /* a guest's wish */
 void stop_now(struct worker *w);
 
 #endif

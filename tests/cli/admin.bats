@@ -29,6 +29,14 @@ load helper
     try 3 --config missing.yaml config check
     try 2 config
     try 2 config edit
+    try 2 config check store
+}
+
+@test "config show: some settings" {
+    try 0 config show store worker.lease --json
+    same 2 "$(json 'len(d)')"
+    try 3 config show nonsense
+    says "no setting"
 }
 
 @test "config show: value and origin" {

@@ -56,9 +56,6 @@ load helper
 @test "options of later versions are refused" {
     try 2 add --lock a -- true
     says "unknown option --lock"
-    try 2 add --follow -- true
-    try 2 run --job 1
-    try 2 status --watch
     try 2 list --group g
 }
 
@@ -85,7 +82,7 @@ load helper
 
 @test "arguments that are too many or missing: exit 2 with the usage" {
     try 2 show
-    says "usage: pawl show ID"
+    says "usage: pawl show [--copy] ID"
     try 2 show 1 2
     try 2 status extra
     try 2 list -- x

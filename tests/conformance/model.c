@@ -37,13 +37,13 @@ enum add_outcome model_add(struct model *m, const struct m_spec *s, enum on_dupl
     struct m_key none = {0}, *k = s->key >= 0 ? &m->keys[s->queue][s->key] : &none;
     struct m_job *old = k->id ? model_find(m, k->id) : NULL;
     *out = (struct add_result){{k->id}, ADD_CREATED, old ? old->state : JOB_DONE};
-    if (!k->id) {
+    if (!k->id || (k->gone && dup == DUPLICATE_REQUEUE)) {
         create(m, s, id);
         return ADD_CREATED;
     }
     if (dup == DUPLICATE_FAIL)
         return out->outcome = ADD_CONFLICT;
-    if (dup == DUPLICATE_SKIP || k->gone)
+    if (dup == DUPLICATE_SKIP)
         return out->outcome = ADD_EXISTS;
     if (old->state == JOB_RUNNING)
         return out->outcome = ADD_RUNNING;
@@ -217,5 +217,34 @@ bool model_act(struct model *m, enum act what, int64_t id, int grant)
     } else {
         finish(j, JOB_CANCELLED);
     }
+    return true;
+}
+
+bool model_release(struct model *m, int64_t id)
+{
+    struct m_job *j = model_find(m, id);
+    if (!j || (j->state != JOB_WAITING && j->state != JOB_RUNNING))
+        return false;
+    const struct settle v = {.id = {id}, .fence = {j->fence}, .outcome = OUTCOME_RELEASED};
+    if (j->state == JOB_RUNNING)
+        return model_settle(m, &v) == SETTLE_OK;
+    finish(j, JOB_QUEUED);
+    return true;
+}
+
+bool model_set(struct model *m, int64_t id, const struct job_change *c)
+{
+    struct m_job *j = model_find(m, id);
+    if (!j || (j->state != JOB_QUEUED && j->state != JOB_WAITING))
+        return false;
+    if (c->has_priority)
+        j->priority = c->priority;
+    if (c->has_max_attempts)
+        j->max_attempts = c->max_attempts;
+    if (!c->has_time)
+        return true;
+    j->state = c->delay.us ? JOB_WAITING : JOB_QUEUED;
+    j->reason = c->delay.us ? WAIT_DELAY : WAIT_NONE;
+    j->due = UINT64_MAX;
     return true;
 }

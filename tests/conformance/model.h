@@ -66,5 +66,7 @@ void model_end_session(struct model *m, struct m_session *w);
 struct sweep_result model_sweep(struct model *m, const struct m_session *self, int max_lost);
 /* Whether the act applied. */
 bool model_act(struct model *m, enum act what, int64_t id, int grant);
+bool model_release(struct model *m, int64_t id);                         /* by force */
+bool model_set(struct model *m, int64_t id, const struct job_change *c); /* delay: none or long */
 
 #endif

@@ -434,6 +434,60 @@ static void test_info_names_the_store(void **state)
     assert_true(info.free_bytes != 0);
 }
 
+static void fail_with(struct fixture *f, struct session *w, enum outcome o, const char *error)
+{
+    struct lease l = claim_one(f, w);
+    struct settle v = settle_of(&l, o);
+    v.cls = CLASS_ERROR;
+    v.error = sv_of(error);
+    v.delay = o == OUTCOME_RETRY ? DUR_S(3600) : DUR_US(0);
+    v.reason = o == OUTCOME_RETRY ? WAIT_BACKOFF : WAIT_NONE;
+    assert_int_equal(settle(f, &v), SETTLE_OK);
+}
+
+static struct report_view report(struct fixture *f, struct dur ago, const char *queue)
+{
+    struct report_view r;
+    struct wall since = {f->s->ops->now(f->s).us - ago.us};
+    OK(f->s->ops->report(f->s, since, sv_of(queue), &f->a, &r, &f->e));
+    return r;
+}
+
+static void test_report_tells_what_happened(void **state)
+{
+    struct fixture *f = *state;
+    struct session w = start(f, "w");
+    job_id last = {0};
+    for (int i = 0; i < 6; i++)
+        last = add_plain(f, 0);
+    settle_ok(f, &(struct lease[]){claim_one(f, &w)}[0], OUTCOME_DONE);
+    settle_ok(f, &(struct lease[]){claim_one(f, &w)}[0], OUTCOME_SKIPPED);
+    fail_with(f, &w, OUTCOME_FAILED, "host 12 is away");
+    fail_with(f, &w, OUTCOME_FAILED, "host 345 is away");
+    fail_with(f, &w, OUTCOME_RETRY, "later");
+    act(f, ACT_CANCEL, last);
+    end(f, &w);
+    struct report_view r = report(f, DUR_S(60), NULL);
+    assert_int_equal(r.total.done, 1);
+    assert_int_equal(r.total.skipped, 1);
+    assert_int_equal(r.total.failed, 2);
+    assert_int_equal(r.total.retried, 1);
+    assert_int_equal(r.cancelled, 1);
+    assert_int_equal(r.backoff.us, DUR_S(3600).us);
+    assert_int_equal(r.n_slowest, 1);
+    assert_int_equal(r.n_errors, 1);
+    assert_int_equal(r.errors[0].count, 2);
+    assert_sv(r.errors[0].message, "host 345 is away");
+    assert_int_equal(r.workers_ended, 1);
+    assert_int_equal(r.workers_lost, 0);
+    r = report(f, DUR_S(60), "q");
+    assert_int_equal(r.total.done + r.cancelled + r.errors[0].count, 4);
+    r = report(f, DUR_S(60), "other");
+    assert_int_equal(r.total.done + r.cancelled + (int64_t)(r.n_errors + r.n_slowest), 0);
+    r = report(f, DUR_S(-1), NULL);
+    assert_int_equal(r.cancelled + (int64_t)(r.n_errors + r.n_slowest), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +501,7 @@ int main(void)
         TEST(test_status_equals_a_recount),
         TEST(test_status_shows_pauses_commands_and_deaths),
         TEST(test_status_counts_retries_and_rate),
+        TEST(test_report_tells_what_happened),
         TEST(test_empty_store),
         TEST(test_info_names_the_store),
     };

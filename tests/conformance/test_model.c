@@ -336,6 +336,30 @@ static void op_act(struct run *r)
     assert_true(out.changed == applied || cancelled_already);
 }
 
+/* Release by force, or new values for what has not started. */
+static void op_change(struct run *r)
+{
+    struct fixture *f = r->f;
+    struct m_job *j = any_job(r);
+    if (!j)
+        return;
+    job_id id = {j->id};
+    struct job_change c = {.has_priority = roll(r, 2),
+                           .has_time = roll(r, 2),
+                           .has_max_attempts = roll(r, 2),
+                           .priority = roll(r, 5) - 2,
+                           .max_attempts = 1 + roll(r, 5),
+                           .delay = roll(r, 2) ? HOUR : DUR_US(0)};
+    struct act_request req = {.act = roll(r, 2) ? ACT_RELEASE : ACT_SET,
+                              .select = {.ids = &id, .n_ids = 1},
+                              .force = true,
+                              .change = &c};
+    struct act_result out;
+    OK(f->s->ops->act(f->s, &req, &out, &f->e));
+    bool applied = req.act == ACT_SET ? model_set(&r->m, id.v, &c) : model_release(&r->m, id.v);
+    assert_int_equal(out.changed, applied);
+}
+
 static void op_prune(struct run *r)
 {
     struct fixture *f = r->f;
@@ -392,8 +416,10 @@ static void one(struct run *r, bool in_group)
         op_session(r);
     else if (what < 89)
         op_sweep(r);
-    else if (what < 95)
+    else if (what < 92)
         op_act(r);
+    else if (what < 95)
+        op_change(r);
     else if (what < 96)
         op_cancel_some(r);
     else if (what < 98)

@@ -64,7 +64,7 @@ bool wait_none_marked(const struct fixture *f);
 int children_of(pid_t parent, pid_t *one);
 bool wait_no_children(pid_t parent);
 bool at_rest(struct fixture *f); /* no supervisor is left, not even one that waits for a job */
-int count_fds(pid_t pid); /* -1: not readable */
+int count_fds(pid_t pid);        /* -1: not readable */
 long status_kib(pid_t pid, const char *field);
 
 #endif

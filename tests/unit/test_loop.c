@@ -54,6 +54,7 @@ static void timers_run_in_order(void **state)
     (void)state;
     struct named_timer a = named('a', note_time), b = named('b', note_time),
                        c = named('c', stop_time), d = named('d', note_time);
+    struct boot from = clock_boot();
     loop_timer_set(f.loop, &c.timer, DUR_MS(30));
     loop_timer_set(f.loop, &a.timer, DUR_MS(10));
     loop_timer_set(f.loop, &d.timer, DUR_MS(15));
@@ -61,7 +62,6 @@ static void timers_run_in_order(void **state)
     loop_timer_set(f.loop, &b.timer, DUR_MS(20)); /* moved */
     loop_timer_clear(f.loop, &d.timer);
     loop_timer_clear(f.loop, &d.timer); /* harmless */
-    struct boot from = clock_boot();
     assert_code(loop_run(f.loop, NULL), 0);
     assert_str(&f.calls, "abc");
     assert_true(clock_boot().us - from.us >= 29000);

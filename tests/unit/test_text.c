@@ -214,12 +214,32 @@ static void reads_whole_files(void **state)
     assert_code(file_read("/", &little, &err), PAWL_EIO);
 }
 
+static void json_stays_the_same_json(void **state)
+{
+    (void)state;
+    const struct {
+        const char *json, *safe;
+    } cases[] = {
+        {"{\"a\":[1,\"ä\\n\"]}\n", "{\"a\":[1,\"ä\\n\"]}\n"},
+        {"\"\xe2\x80\xae\xc2\x9b\x7f\"", "\"\\u202e\\u009b\\u007f\""},
+        {"\"\xf3\xa0\x80\x81\"", "\"\\udb40\\udc01\""},
+        {"[1,\r\n2]", "[1, \n2]"},
+        {"\"\xff\"", "\"\\ufffd\""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_STR struct str out = STR_INIT(1000);
+        text_safe_json(&out, sv_of(cases[i].json));
+        assert_str(&out, cases[i].safe);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_bad_utf8),
         cmocka_unit_test(makes_text_safe),
         cmocka_unit_test(any_bytes_come_out_harmless),
+        cmocka_unit_test(json_stays_the_same_json),
         cmocka_unit_test(repairs_utf8),
         cmocka_unit_test(errors_carry_their_words),
         cmocka_unit_test(exit_codes_are_the_contract),

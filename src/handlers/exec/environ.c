@@ -29,6 +29,17 @@ void exec_env_set(struct exec_env *e, const char *pair)
     e->v[e->n] = NULL;
 }
 
+void exec_env_begin(struct exec_env *e, const struct exec_env *from)
+{
+    enum { ROOM = 32 };
+    e->cap = from->n + ROOM;
+    e->v = mem_realloc(e->v, e->cap, sizeof(*e->v));
+    if (from->n)
+        memcpy(e->v, from->v, from->n * sizeof(*e->v));
+    e->n = from->n;
+    e->v[e->n] = NULL;
+}
+
 void exec_env_setf(struct exec_env *e, const char *fmt, ...)
 {
     char buf[2048]; /* names and keys are at most KEY_MAX_BYTES */
@@ -81,6 +92,7 @@ void exec_env_describe(struct exec_env *e, const struct run *r, struct wall now)
     exec_env_setf(e, "PAWL_JOB_ID=%lld", (long long)job->id.v);
     exec_env_setf(e, "PAWL_ATTEMPT=%d", job->attempt);
     exec_env_setf(e, "PAWL_FENCE=%lld", (long long)job->fence.v);
+    exec_env_setf(e, "PAWL_SLOT=%d", r->slot);
     exec_env_setf(e, "PAWL_QUEUE=" SV_FMT, SV_ARG(job->queue));
     if (job->key.p)
         exec_env_setf(e, "PAWL_KEY=" SV_FMT, SV_ARG(job->key));

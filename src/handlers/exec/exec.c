@@ -11,6 +11,7 @@ struct exec_handler {
     const struct config *config;
     struct arena arena; /* of `inherited` */
     struct exec_env inherited;
+    bool plain;
 };
 
 /* One attempt. */
@@ -106,6 +107,7 @@ static int from_payload(struct exec_run *x, struct process_spec *spec, struct ex
     int rc = exec_payload_read(payload, &x->arena, &p, err);
     if (rc < 0)
         return rc;
+    exec_payload_fill_slot(&p, x->run->slot, &x->arena);
     spec->argv = p.argv;
     spec->input = p.input;
     if (p.cwd)
@@ -121,8 +123,7 @@ static int spawn(struct exec_handler *self, struct exec_run *x, struct exec_env 
     struct run *r = x->run;
     struct process_spec spec = {
         .timeout = r->timeout, .log_dir = r->log_dir, .log_name = r->log_name};
-    for (size_t i = 0; i < self->inherited.n; i++)
-        exec_env_set(env, self->inherited.v[i]);
+    exec_env_begin(env, &self->inherited);
     from_kind(self, x, &spec, env);
     int rc = from_payload(x, &spec, env, err);
     if (rc < 0)
@@ -154,6 +155,7 @@ static int exec_start(struct handler *h, struct run *r, struct pawl_err *err)
     x->run = r;
     x->what.kind = config_kind(self->config, r->job->kind);
     x->what.timeout = r->timeout;
+    x->what.plain = self->plain;
     arena_init(&x->arena);
     exec_control_init(&x->control, r, &x->arena);
     struct exec_env env = {.arena = &x->arena};
@@ -186,6 +188,16 @@ static void exec_free(struct handler *h)
     exec_env_done(&self->inherited);
     arena_done(&self->arena);
     free(self);
+}
+
+void handler_exec_plain(struct handler *h, char *const *environ_)
+{
+    static char all[] = "*";
+    char *names[] = {all};
+    const struct string_list every = {names, 1};
+    struct exec_handler *self = self_of(h);
+    self->plain = true;
+    exec_env_inherit(&self->inherited, environ_, &every);
 }
 
 struct handler *handler_exec_new(struct zygote *z, struct loop *loop, const struct config *config)

@@ -1,7 +1,10 @@
 /* The exec handler: a job is a program run by a supervisor (process.h).
  *
- * Kind "exec" takes {"command":["prog","arg",…],"env":{…},"cwd":"…","input":…}; a kind that the
- * configuration names with a command runs that command with the whole payload on stdin.
+ * Kind "exec" takes {"command":["prog","arg",…],"env":{…},"cwd":"…","input":…,"slot":"…","note":…}:
+ * a word of the command that is not UTF-8 is written {"hex":"…"}; `slot` names a text for which the
+ * number of the worker's slot (also PAWL_SLOT) is put in; `note` is for whoever added the job. A
+ * kind that the configuration names with a command runs that command with the whole payload on
+ * stdin.
  *
  * The end of an attempt: exit 0 done, 100 skipped, 75 (transient_exit) transient, fatal_exit fatal,
  * anything else, signals and time limits an error; transient_log patterns in the tail of the output
@@ -21,5 +24,9 @@
 /* All three are borrowed and outlive the handler, which ends by its ops->free. The environment that
  * jobs inherit is read here, once. */
 struct handler *handler_exec_new(struct zygote *z, struct loop *loop, const struct config *config);
+
+/* For commands typed as for a shell: every exit status but 0 is an error like any other, and jobs
+ * inherit the whole environment. Before the first start. */
+void handler_exec_plain(struct handler *h, char *const *environ_);
 
 #endif

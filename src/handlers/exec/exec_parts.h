@@ -13,7 +13,10 @@ struct exec_payload {
     const char **env;  /* NULL-terminated "K=V" */
     const char *cwd;   /* NULL: the worker's */
     struct sv input;   /* n 0: none */
+    struct sv slot;    /* stands for the slot's number in the words of argv; n 0: none */
 };
+/* Put the slot's number where the payload wants it. */
+void exec_payload_fill_slot(struct exec_payload *p, int slot, struct arena *a);
 /* INPUT naming the member. S38: an array, never a shell string; S39: no dangerous variables. */
 PAWL_MUST_USE int exec_payload_read(struct sv payload, struct arena *a, struct exec_payload *out,
                                     struct pawl_err *err);
@@ -26,6 +29,8 @@ struct exec_env {
 };
 /* "K=V", borrowed. */
 void exec_env_set(struct exec_env *e, const char *pair);
+/* Start as a copy of another one; *e is empty. */
+void exec_env_begin(struct exec_env *e, const struct exec_env *from);
 void exec_env_setf(struct exec_env *e, const char *fmt, ...) PAWL_PRINTF(2, 3);
 void exec_env_done(struct exec_env *e);
 /* What jobs inherit from `environ_`: the built-in list and config's pass_env. */
@@ -59,6 +64,7 @@ struct exec_attempt {
     const char *program;
     const char *cwd; /* NULL: the worker's */
     struct dur timeout;
+    bool plain; /* no exit status means anything but success or failure */
 };
 /* The result of an attempt from its processes' end and what the job said. Texts are put into
  * `text`. */

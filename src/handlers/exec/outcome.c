@@ -119,7 +119,9 @@ static void reconsider(struct judging *j)
 
 static void exited_with(struct judging *j, int code)
 {
-    if (j->what->kind && listed(&j->what->kind->fatal_exit, code))
+    if (j->what->plain)
+        fail(j, CLASS_ERROR);
+    else if (j->what->kind && listed(&j->what->kind->fatal_exit, code))
         fail(j, CLASS_FATAL);
     else
         fail(j, transient_exit(j->what->kind, code) ? CLASS_TRANSIENT : CLASS_ERROR);
@@ -187,7 +189,7 @@ static void exited(struct judging *j)
         ended_by_signal(j, r->signal);
     } else if (r->exit_code == 0) {
         as_said(j);
-    } else if (r->exit_code == EXIT_SKIPPED &&
+    } else if (r->exit_code == EXIT_SKIPPED && !j->what->plain &&
                !(j->what->kind && listed(&j->what->kind->fatal_exit, 100)) &&
                !transient_exit(j->what->kind, EXIT_SKIPPED)) {
         j->result.end = RUN_SKIPPED;
@@ -257,6 +259,7 @@ struct run_result exec_result(const struct exec_attempt *what, const struct proc
                         said,
                         text,
                         {.exit_code = report->exit_code,
+                         .signal = report->signal,
                          .retry_after = DUR_NONE,
                          .asked = DUR_NONE,
                          .log_bytes = report->log_bytes}};

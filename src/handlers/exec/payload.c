@@ -2,6 +2,7 @@
 #include "exec_parts.h"
 
 #include "text.h"
+#include <stdio.h>
 
 struct reading {
     struct json *doc;
@@ -30,6 +31,38 @@ static int text_of(struct reading *r, uint32_t at, const char *member, const cha
     return 0;
 }
 
+static int nibble(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* {"hex":"…"}: a word of bytes that are not UTF-8, as names of files may be. */
+static int bytes_of(struct reading *r, uint32_t at, const char **out)
+{
+    uint32_t hex = json_member(r->doc, at, SV("hex"));
+    bool good = hex && json_type(r->doc, hex) == JSON_STRING && r->doc->nodes[at].count == 1;
+    struct sv s = good ? json_string(r->doc, hex, r->arena) : SV_NONE;
+    char *bytes = arena_zalloc(r->arena, s.n / 2 + 1, 1);
+    for (size_t i = 0; i + 1 < s.n && good; i += 2) {
+        int high = nibble(s.p[i]), low = nibble(s.p[i + 1]);
+        good = high >= 0 && low >= 0 && (high || low);
+        bytes[i / 2] = (char)(high * 16 + low);
+    }
+    if (!good || s.n % 2)
+        return err_set(r->err, PAWL_EINPUT,
+                       "payload: \"command\" holds an object; {\"hex\":\"…\"} is expected");
+    *out = bytes;
+    return 0;
+}
+
+static int word_of(struct reading *r, uint32_t at, const char **out)
+{
+    return json_type(r->doc, at) == JSON_OBJECT ? bytes_of(r, at, out)
+                                                : text_of(r, at, "command", out);
+}
+
 static int want(struct reading *r, uint32_t at, const char *member, enum json_type type)
 {
     if (json_type(r->doc, at) == type)
@@ -46,7 +79,7 @@ static int read_command(struct reading *r, uint32_t at)
     size_t n = 0;
     const char **argv = arena_zalloc(r->arena, (size_t)r->doc->nodes[at].count + 1, sizeof(*argv));
     for (uint32_t k = json_first(r->doc, at); k != json_end(r->doc, at); k = json_after(r->doc, k))
-        if ((rc = text_of(r, k, "command", &argv[n++])) < 0)
+        if ((rc = word_of(r, k, &argv[n++])) < 0)
             return rc;
     if (!n || !*argv[0])
         return err_set(r->err, PAWL_EINPUT, "payload: \"command\" names no program");
@@ -120,9 +153,39 @@ static void read_input(struct reading *r, uint32_t at)
         r->out->input = json_source(r->doc, at);
 }
 
+static int read_slot(struct reading *r, uint32_t at)
+{
+    int rc = want(r, at, "slot", JSON_STRING);
+    if (rc == 0)
+        r->out->slot = json_string(r->doc, at, r->arena);
+    return rc;
+}
+
+static const char *fill_word(const char *word, struct sv mark, const char *number, struct arena *a)
+{
+    const char *at = memmem(word, strlen(word), mark.p, mark.n);
+    if (!at)
+        return word;
+    AUTO_STR struct str s = STR_INIT(PAYLOAD_MAX_BYTES);
+    for (; at; word = at + mark.n, at = memmem(word, strlen(word), mark.p, mark.n)) {
+        str_add(&s, sv_make(word, (size_t)(at - word)));
+        str_adds(&s, number);
+    }
+    str_adds(&s, word);
+    return arena_strndup(a, s.p, s.len);
+}
+
+void exec_payload_fill_slot(struct exec_payload *p, int slot, struct arena *a)
+{
+    char number[16];
+    snprintf(number, sizeof(number), "%d", slot);
+    for (size_t i = 0; p->slot.n && p->argv[i]; i++)
+        p->argv[i] = fill_word(p->argv[i], p->slot, number, a);
+}
+
 static int read_member(struct reading *r, uint32_t name_at)
 {
-    static const char *const known[] = {"command", "env", "cwd", "input"};
+    static const char *const known[] = {"command", "env", "cwd", "input", "slot", "note"};
     struct sv name = json_string(r->doc, name_at, r->arena);
     uint32_t value = name_at + 1;
     if (sv_eq(name, SV("command")))
@@ -135,10 +198,14 @@ static int read_member(struct reading *r, uint32_t name_at)
         read_input(r, value);
         return 0;
     }
+    if (sv_eq(name, SV("slot")))
+        return read_slot(r, value);
+    if (sv_eq(name, SV("note")))
+        return 0;
     const char *near = sv_nearest(name, known, ARRAY_LEN(known));
     refuse(r, "member", name, "is not known");
     return near ? err_hint(r->err, "did you mean \"%s\"?", near)
-                : err_hint(r->err, "known are command, env, cwd and input");
+                : err_hint(r->err, "known are command, env, cwd, input, slot and note");
 }
 
 int exec_payload_read(struct sv payload, struct arena *a, struct exec_payload *out,

@@ -19,11 +19,12 @@ struct request {
     char **argv, **env;
 };
 
-/* Receive one message with its descriptors. Its length; 0 at the end of the socket, < 0 with errno. */
+/* Receive one message with its descriptors. Its length; 0 at the end of the socket, < 0 with errno.
+ */
 ssize_t request_receive(int socket, int flags, void *msg, size_t size, int fds[WIRE_FDS_MAX],
                         size_t *n_fds);
-/* Take a received message apart. Descriptors move into the request; its control socket is `control`,
- * or comes with them if that is -1. 0, or -1 if it is malformed. */
+/* Take a received message apart. Descriptors move into the request; its control socket is
+ * `control`, or comes with them if that is -1. 0, or -1 if it is malformed. */
 int request_accept(struct request *r, const void *msg, size_t len, int control, const int *fds,
                    size_t n_fds);
 /* Map the body if it came in a memfd and split it into its strings. 0 or an errno. */

@@ -54,7 +54,8 @@ struct supervisor {
     struct wire_exit report;
 };
 
-static struct supervisor self; /* one process, one job at a time; large buffers stay off the stack */
+static struct supervisor
+    self; /* one process, one job at a time; large buffers stay off the stack */
 
 static int64_t now_us(void)
 {
@@ -372,8 +373,7 @@ static bool next_job(struct supervisor *s, struct request *r)
     int fds[WIRE_FDS_MAX];
     size_t n_fds;
     for (;;) {
-        ssize_t n =
-            request_receive(s->lines.control, 0, &message, sizeof(message), fds, &n_fds);
+        ssize_t n = request_receive(s->lines.control, 0, &message, sizeof(message), fds, &n_fds);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < (ssize_t)sizeof(message.type))

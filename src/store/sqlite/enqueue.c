@@ -206,9 +206,9 @@ static int duplicate(struct sq *q, int64_t id, const struct job_spec *s, enum on
 
 /* Who holds the key: 0 nobody (it is ours now, under `id`), 1 the job in *out_id, which may be an
  * earlier one of this batch. A key that outlived its pruned job has `expires` and stays taken until
- * then. */
-static int take_key(struct sq *q, const unsigned char digest[16], int64_t id, int64_t *out_id,
-                    bool *out_gone, struct pawl_err *err)
+ * then, unless the job is asked for again. */
+static int take_key(struct sq *q, const unsigned char digest[16], int64_t id, bool again,
+                    int64_t *out_id, bool *out_gone, struct pawl_err *err)
 {
     sqlite3_stmt *insert = stmt_get(q, STMT_KEY_INSERT, err);
     AUTO_STMT find = stmt_get(q, STMT_KEY_FIND, err);
@@ -227,7 +227,7 @@ static int take_key(struct sq *q, const unsigned char digest[16], int64_t id, in
         return rc;
     *out_id = sqlite3_column_int64(find, 0);
     *out_gone = sqlite3_column_type(find, 1) != SQLITE_NULL;
-    if (!*out_gone || sqlite3_column_int64(find, 1) > q->now.us)
+    if (!*out_gone || (!again && sqlite3_column_int64(find, 1) > q->now.us))
         return 1;
     sqlite3_bind_blob(take, 1, digest, 16, SQLITE_STATIC);
     sqlite3_bind_int64(take, 2, id);
@@ -244,7 +244,7 @@ static int compare_keyed(const void *a, const void *b)
 /* Keys of a batch are taken in the order of their digests (the index stays warm: sorted 147–162
  * k/s, unsorted 126 k/s), jobs are added in the order they were given. */
 static int take_keys(struct sq *q, const struct job_spec *specs, size_t n, int64_t first,
-                     struct keyed *keyed, int64_t *holders, struct pawl_err *err)
+                     bool again, struct keyed *keyed, int64_t *holders, struct pawl_err *err)
 {
     size_t n_keyed = 0;
     for (size_t i = 0; i < n; i++)
@@ -256,7 +256,8 @@ static int take_keys(struct sq *q, const struct job_spec *specs, size_t n, int64
     for (size_t i = 0; i < n_keyed; i++) {
         int64_t holder = 0;
         bool gone = false;
-        int rc = take_key(q, keyed[i].digest, first + (int64_t)keyed[i].spec, &holder, &gone, err);
+        int rc = take_key(q, keyed[i].digest, first + (int64_t)keyed[i].spec, again, &holder, &gone,
+                          err);
         if (rc < 0)
             return rc;
         holders[keyed[i].spec] = rc == 0 ? 0 : gone ? -holder : holder;
@@ -275,7 +276,7 @@ static int add_batch(struct sq *q, const struct job_spec *specs, size_t n, enum 
             return err->code;
         first = i ? first : id;
     }
-    if (take_keys(q, specs, n, first, keyed, holders, err) < 0)
+    if (take_keys(q, specs, n, first, dup == DUPLICATE_REQUEUE, keyed, holders, err) < 0)
         return err->code;
     for (size_t i = 0; i < n; i++) {
         id = first + (int64_t)i;

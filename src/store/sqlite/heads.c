@@ -13,6 +13,23 @@ static void mark(struct sq *q, struct lane_entry *l)
     n->dirty[n->n_dirty++] = l;
 }
 
+static void mark_class(struct sq *q, struct class_entry *c)
+{
+    struct names *n = &q->names;
+    if (c->dirty)
+        return;
+    c->dirty = true;
+    ARRAY_GROW(n->dirty_classes, n->n_dirty_classes, n->cap_dirty_classes);
+    n->dirty_classes[n->n_dirty_classes++] = c;
+}
+
+static void mark_head(struct sq *q, struct lane_entry *l)
+{
+    mark(q, l);
+    mark_class(q, l->cls);
+    l->cls->recompute = true;
+}
+
 int head_load(struct sq *q, struct lane_entry *l, struct pawl_err *err)
 {
     if (l->loaded == q->tx_no)
@@ -38,8 +55,7 @@ int head_add(struct sq *q, struct lane_entry *l, struct head job, struct pawl_er
     if (!head_beats(job, l->head))
         return 0;
     l->head = job;
-    mark(q, l);
-    l->cls->recompute = true;
+    mark_head(q, l);
     return 0;
 }
 
@@ -47,8 +63,7 @@ void head_set(struct sq *q, struct lane_entry *l, struct head next)
 {
     l->head = next;
     l->loaded = q->tx_no;
-    l->cls->recompute = true;
-    mark(q, l);
+    mark_head(q, l);
 }
 
 int head_remove(struct sq *q, struct lane_entry *l, int64_t job, struct pawl_err *err)
@@ -74,13 +89,12 @@ int head_remove(struct sq *q, struct lane_entry *l, int64_t job, struct pawl_err
 
 void count_move(struct sq *q, struct lane_entry *l, int from, int to)
 {
-    (void)q;
     struct class_entry *c = l->cls;
     if (from >= 0)
         c->delta[from]--;
     if (to >= 0)
         c->delta[to]++;
-    c->dirty = true;
+    mark_class(q, c);
 }
 
 static int write_lane(struct sq *q, struct lane_entry *l, struct pawl_err *err)
@@ -192,18 +206,16 @@ int heads_flush(struct sq *q, struct pawl_err *err)
         n->dirty[i]->dirty = false;
     }
     n->n_dirty = 0;
-    for (size_t i = 0; i < n->n_classes; i++) {
-        struct class_entry *c = n->classes[i];
-        if (!c->dirty && !c->recompute)
-            continue;
-        if (write_class(q, c, err) < 0)
+    for (size_t i = 0; i < n->n_dirty_classes; i++) {
+        if (write_class(q, n->dirty_classes[i], err) < 0)
             return err->code;
-        clean(c);
+        clean(n->dirty_classes[i]);
     }
+    n->n_dirty_classes = 0;
     return 0;
 }
 
 void heads_drop(struct sq *q)
 {
-    q->names.n_dirty = 0;
+    q->names.n_dirty = q->names.n_dirty_classes = 0;
 }

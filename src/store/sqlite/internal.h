@@ -35,16 +35,18 @@ struct class_entry {
     int64_t delta[N_JOB_STATES]; /* counts to be added before the operation ends */
     struct ended {
         int64_t done, skipped, failed, retried, lost, backoff_us, retry_after_us;
-    } ended;        /* what this operation ended, for rates and reports */
-    bool recompute; /* a lane's head changed */
-    bool dirty;
+    } ended;          /* what this operation ended, for rates and reports */
+    bool recompute;   /* a lane's head changed */
+    bool dirty;       /* in names.dirty_classes */
     uint64_t checked; /* claim for which `pool` holds */
     int pool;
 };
 
 struct names {
-    struct class_entry **classes;
+    struct class_entry **classes; /* hash by id */
     size_t n_classes, cap_classes;
+    struct class_entry **dirty_classes;
+    size_t n_dirty_classes, cap_dirty_classes;
     struct lane_entry **lanes; /* hash by id */
     size_t n_lanes, cap_lanes;
     struct lane_entry **by_name; /* hash by (queue, kind, host) */

@@ -255,10 +255,37 @@ static void bind_selection(sqlite3_stmt *s, const struct selection *sel)
         sqlite3_bind_int(s, 11, (int)only_state(sel->states, &single));
 }
 
+/* A queue, kind or host that nothing belongs to, or a state that nothing is in: no walk then. */
+static int worth_walking(struct sq *q, const struct selection *sel, bool *out, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_LANE_ANY, err);
+    if (!s)
+        return err->code;
+    bind_sv(s, 1, sel->queue);
+    bind_sv(s, 2, sel->kind);
+    bind_sv(s, 3, sel->host);
+    int rc = stmt_step(q, s, err, "list");
+    if (rc < 0)
+        return rc;
+    int64_t n[N_JOB_STATES], total, left = 0;
+    if (state_counts(q, sel, n, &total, err) < 0)
+        return err->code;
+    for (int i = 0; i < N_JOB_STATES; i++)
+        if (!sel->states || sel->states >> i & 1)
+            left += n[i];
+    *out = rc == 1 && left > 0;
+    return 0;
+}
+
 static int list_walk(struct sq *q, const struct selection *sel, bool full, each_fn *each, void *arg,
                      struct pawl_err *err)
 {
     enum stmt_id path;
+    bool worth = false;
+    if (worth_walking(q, sel, &worth, err) < 0)
+        return err->code;
+    if (!worth)
+        return 0;
     if (choose_path(q, sel, &path, err) < 0)
         return err->code;
     AUTO_STMT s = stmt_get(q, path, err);
@@ -388,6 +415,44 @@ static int event_range(struct sq *q, const struct event_filter *f, int64_t *afte
     return 0;
 }
 
+static void bind_events(sqlite3_stmt *s, const struct event_filter *f, int64_t after, int64_t last,
+                        int64_t limit)
+{
+    sqlite3_bind_int64(s, 1, after);
+    sqlite3_bind_int64(s, 2, last);
+    sqlite3_bind_int64(s, 3, f->job.v);
+    sqlite3_bind_int64(s, 4, f->types);
+    bind_sv(s, 5, f->queue);
+    sqlite3_bind_int64(s, 6, limit ? limit : -1);
+}
+
+/* With filters the newest are found from the end. */
+static int newest_from(struct sq *q, const struct event_filter *f, int64_t *after, int64_t last,
+                       struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_EVENTS_FROM, err);
+    if (!s)
+        return err->code;
+    bind_events(s, f, *after, last, f->last);
+    int rc = stmt_step(q, s, err, "events");
+    if (rc == 1 && sqlite3_column_int64(s, 0) - 1 > *after)
+        *after = sqlite3_column_int64(s, 0) - 1;
+    return rc < 0 ? rc : 0;
+}
+
+/* A job's first event is that it was added: nothing before it has to be looked at. */
+static int job_since(struct sq *q, struct event_filter *f, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_JOB_CREATED, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, f->job.v);
+    int rc = stmt_step(q, s, err, "events");
+    if (rc == 1 && sqlite3_column_int64(s, 0) > f->since.us)
+        f->since.us = sqlite3_column_int64(s, 0);
+    return rc < 0 ? rc : 0;
+}
+
 static void read_event(sqlite3_stmt *s, struct event_view *out)
 {
     *out = (struct event_view){
@@ -404,32 +469,25 @@ static void read_event(sqlite3_stmt *s, struct event_view *out)
     };
 }
 
-static int walk_events(struct sq *q, const struct event_filter *f, int64_t skip,
-                       bool (*each)(void *, const struct event_view *), void *arg, int64_t *out_n,
+static int walk_events(struct sq *q, const struct event_filter *f,
+                       bool (*each)(void *, const struct event_view *), void *arg,
                        struct pawl_err *err)
 {
-    int64_t after = 0, last = 0, n = 0;
-    if (event_range(q, f, &after, &last, err) < 0)
+    int64_t after = 0, last = 0;
+    if (event_range(q, f, &after, &last, err) < 0 ||
+        (f->last && newest_from(q, f, &after, last, err) < 0))
         return err->code;
     AUTO_STMT s = stmt_get(q, STMT_EVENTS, err);
     if (!s)
         return err->code;
-    sqlite3_bind_int64(s, 1, after);
-    sqlite3_bind_int64(s, 2, last);
-    sqlite3_bind_int64(s, 3, f->job.v);
-    sqlite3_bind_int64(s, 4, f->types);
-    bind_sv(s, 5, f->queue);
-    sqlite3_bind_int64(s, 6, f->limit && each ? f->limit + skip : -1);
+    bind_events(s, f, after, last, f->limit);
     int rc;
     while ((rc = stmt_step(q, s, err, "events")) == 1) {
         struct event_view v;
-        if (n++ < skip)
-            continue;
         read_event(s, &v);
-        if (each && !each(arg, &v))
+        if (!each(arg, &v))
             break;
     }
-    *out_n = n;
     return rc < 0 ? rc : 0;
 }
 
@@ -438,16 +496,14 @@ int store_events(struct store *s, const struct event_filter *f,
                  struct pawl_err *err)
 {
     struct sq *q = sq_of(s);
-    int64_t n = 0, skip = 0;
+    struct event_filter narrowed = *f;
     int rc = read_begin(q, err);
     if (rc < 0)
         return rc;
-    if (f->last) { /* with filters the newest are known only after counting */
-        rc = walk_events(q, f, 0, NULL, NULL, &n, err);
-        skip = n > f->last ? n - f->last : 0;
-    }
+    if (f->job.v)
+        rc = job_since(q, &narrowed, err);
     if (rc == 0)
-        rc = walk_events(q, f, skip, each, arg, &n, err);
+        rc = walk_events(q, &narrowed, each, arg, err);
     read_end(q);
     return rc;
 }

@@ -68,19 +68,52 @@ static struct lane_entry *remember(struct names *n, int64_t id, struct class_ent
     return l;
 }
 
+static struct class_entry *known_class(const struct names *n, int64_t id)
+{
+    if (!n->cap_classes)
+        return NULL;
+    size_t i = hash_id(id) & (n->cap_classes - 1);
+    for (; n->classes[i]; i = (i + 1) & (n->cap_classes - 1))
+        if (n->classes[i]->id == id)
+            return n->classes[i];
+    return NULL;
+}
+
+static void put_class(struct class_entry **table, size_t cap, struct class_entry *c)
+{
+    size_t i = hash_id(c->id) & (cap - 1);
+    while (table[i])
+        i = (i + 1) & (cap - 1);
+    table[i] = c;
+}
+
+static void grow_classes(struct names *n)
+{
+    size_t cap = n->cap_classes ? n->cap_classes * 2 : 64;
+    struct class_entry **table = mem_zalloc(cap, sizeof(struct class_entry *));
+    for (size_t i = 0; i < n->cap_classes; i++)
+        if (n->classes[i])
+            put_class(table, cap, n->classes[i]);
+    free(n->classes);
+    n->classes = table;
+    n->cap_classes = cap;
+}
+
 static struct class_entry *remember_class(struct names *n, int64_t id, int64_t queue_id,
                                           struct sv queue, struct sv kind)
 {
-    for (size_t i = 0; i < n->n_classes; i++)
-        if (n->classes[i]->id == id)
-            return n->classes[i];
-    ARRAY_GROW(n->classes, n->n_classes, n->cap_classes);
-    struct class_entry *c = arena_zalloc(&n->arena, 1, sizeof(*c));
+    struct class_entry *c = known_class(n, id);
+    if (c)
+        return c;
+    if (n->n_classes * 2 >= n->cap_classes)
+        grow_classes(n);
+    c = arena_zalloc(&n->arena, 1, sizeof(*c));
     c->id = id;
     c->queue_id = queue_id;
     c->queue = sv_make(arena_strndup(&n->arena, queue.p, queue.n), queue.n);
     c->kind = sv_make(arena_strndup(&n->arena, kind.p, kind.n), kind.n);
-    n->classes[n->n_classes++] = c;
+    put_class(n->classes, n->cap_classes, c);
+    n->n_classes++;
     return c;
 }
 
@@ -223,11 +256,11 @@ int names_lane_by_id(struct sq *q, int64_t id, struct lane_entry **out, struct p
 int names_class_by_id(struct sq *q, int64_t id, struct class_entry **out, struct pawl_err *err)
 {
     struct names *n = &q->names;
-    for (size_t i = 0; i < n->n_classes; i++)
-        if (n->classes[i]->id == id) {
-            *out = n->classes[i];
-            return 0;
-        }
+    struct class_entry *found = known_class(n, id);
+    if (found) {
+        *out = found;
+        return 0;
+    }
     AUTO_STMT s = stmt_get(q, STMT_CLASS_BY_ID, err);
     if (!s)
         return err->code;
@@ -245,6 +278,7 @@ void names_forget(struct sq *q)
 {
     struct names *n = &q->names;
     free(n->classes);
+    free(n->dirty_classes);
     free(n->lanes);
     free(n->by_name);
     free(n->dirty);

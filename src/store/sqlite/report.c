@@ -98,6 +98,20 @@ static int read_slowest(struct sq *q, struct sv queue, struct arena *a, struct r
     return rc < 0 ? rc : 0;
 }
 
+static int read_cancelled(struct sq *q, struct sv queue, struct report_view *out,
+                          struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_REPORT_CANCELLED, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, out->since.us);
+    bind_sv(s, 2, queue);
+    int rc = stmt_step(q, s, err, "report");
+    if (rc == 1)
+        out->cancelled = sqlite3_column_int64(s, 0);
+    return rc < 0 ? rc : 0;
+}
+
 static int read_workers(struct sq *q, struct report_view *out, struct pawl_err *err)
 {
     AUTO_STMT s = stmt_get(q, STMT_REPORT_SESSIONS, err);
@@ -125,6 +139,8 @@ int store_report(struct store *s, struct wall since, struct sv queue, struct are
         rc = read_errors(q, queue, a, &v, err);
     if (rc == 0)
         rc = read_slowest(q, queue, a, &v, err);
+    if (rc == 0)
+        rc = read_cancelled(q, queue, &v, err);
     if (rc == 0)
         rc = read_workers(q, &v, err);
     read_end(q);

@@ -47,6 +47,10 @@ FROM (SELECT id AS job_id FROM job INDEXED BY job_ended
 WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
   AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
   AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
+-- name: lane_any
+SELECT 1 FROM lane l JOIN class c ON c.id = l.class JOIN queue q ON q.id = c.queue
+WHERE (?1 IS NULL OR q.name = ?1) AND (?2 IS NULL OR c.kind = ?2) AND (?3 IS NULL OR l.host = ?3)
+LIMIT 1;
 -- name: key_lookup
 SELECT id FROM job_key WHERE digest = ?1 AND expires IS NULL;
 -- name: queue_names
@@ -63,6 +67,14 @@ FROM event e LEFT JOIN session s ON s.id = e.session LEFT JOIN body b ON b.id = 
      LEFT JOIN queue q ON q.id = c.queue
 WHERE e.id > ?1 AND e.id <= ?2 AND (?3 = 0 OR e.job = ?3) AND (?4 = 0 OR (?4 >> e.type) & 1)
   AND (?5 IS NULL OR q.name = ?5) ORDER BY e.id LIMIT ?6;
+-- name: events_from
+SELECT min(id) FROM
+    (SELECT e.id FROM event e LEFT JOIN body b ON b.id = e.job LEFT JOIN lane l ON l.id = b.lane
+          LEFT JOIN class c ON c.id = l.class LEFT JOIN queue q ON q.id = c.queue
+     WHERE e.id > ?1 AND e.id <= ?2 AND (?3 = 0 OR e.job = ?3) AND (?4 = 0 OR (?4 >> e.type) & 1)
+       AND (?5 IS NULL OR q.name = ?5) ORDER BY e.id DESC LIMIT ?6);
+-- name: job_created
+SELECT created_at FROM body WHERE id = ?1;
 -- name: event_last
 SELECT max(id) FROM event;
 -- name: event_first

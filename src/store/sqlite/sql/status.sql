@@ -38,11 +38,13 @@ FROM class c CROSS JOIN throughput t ON t.class = c.id AND t.slot >= ?1
 WHERE ?2 IS NULL OR c.queue = (SELECT id FROM queue WHERE name = ?2)
 GROUP BY t.slot ORDER BY t.slot;
 -- name: report_errors
-SELECT a.fingerprint, a.class, count(*), max(j.id)
-FROM job j INDEXED BY job_ended CROSS JOIN attempt a ON a.job = j.id AND a.fence = j.fence
-     CROSS JOIN lane l ON l.id = j.lane CROSS JOIN class c ON c.id = l.class
-WHERE j.state = 6 AND j.state >= 4 AND j.finished_at >= ?1
-  AND (?2 IS NULL OR c.queue = (SELECT id FROM queue WHERE name = ?2))
+SELECT a.fingerprint, a.class, count(*), max(newest.id)
+FROM (SELECT id, fence, lane FROM job INDEXED BY job_ended
+      WHERE state = 6 AND state >= 4 AND finished_at >= ?1
+      ORDER BY finished_at DESC LIMIT 100000) newest
+     CROSS JOIN attempt a ON a.job = newest.id AND a.fence = newest.fence
+     CROSS JOIN lane l ON l.id = newest.lane CROSS JOIN class c ON c.id = l.class
+WHERE ?2 IS NULL OR c.queue = (SELECT id FROM queue WHERE name = ?2)
 GROUP BY a.fingerprint ORDER BY count(*) DESC, a.fingerprint LIMIT ?3;
 -- name: report_slowest
 SELECT r.id, r.queue, r.kind, r.key, r.finished_at - r.claimed_at
@@ -56,3 +58,9 @@ FROM (SELECT newest.id, newest.finished_at - newest.claimed_at AS took
 -- name: report_sessions
 SELECT count(*), coalesce(sum(lost), 0) FROM session INDEXED BY session_ended
 WHERE ended_at IS NOT NULL AND ended_at >= ?1;
+-- name: report_cancelled
+SELECT count(*)
+FROM (SELECT lane FROM job INDEXED BY job_ended WHERE state = 7 AND state >= 4 AND finished_at >= ?1
+      ORDER BY finished_at DESC LIMIT 100000) newest
+WHERE ?2 IS NULL OR newest.lane IN (SELECT l.id FROM queue q CROSS JOIN class c ON c.queue = q.id
+    CROSS JOIN lane l ON l.class = c.id WHERE q.name = ?2);
