@@ -308,7 +308,7 @@ static int conclude(struct line *l, struct pawl_err *err)
                 (long long)l->report.stuck, l->report.stuck == 1 ? "" : "s");
         return err_hint(err, "is the queue %s paused?", str_cstr(&l->queue));
     }
-    return l->c->out.failed ? PAWL_EIO : 0;
+    return 0; /* output that reached nobody: cli_main tells */
 }
 
 static int run_line(struct line *l, struct pawl_err *err)
@@ -322,7 +322,8 @@ static int run_line(struct line *l, struct pawl_err *err)
         rc = conclude(l, err);
     if (rc == 0)
         say_summary(l);
-    each_place_done(&l->place, l->c, rc == 0 && l->c->exit_status == 0);
+    bool well = rc == 0 && l->c->exit_status == 0 && !l->c->out.failed;
+    each_place_done(&l->place, l->c, well);
     return rc;
 }
 

@@ -16,7 +16,7 @@ static size_t read_mark(const char *s, struct each_piece *out)
         *out = (struct each_piece){.what = s[1]};
         return 3;
     }
-    for (; isdigit((unsigned char)s[i]) && i <= 2; i++)
+    for (; i <= 2 && isdigit((unsigned char)s[i]); i++)
         column = column * 10 + (s[i] - '0');
     if (i > 1 && (column < 1 || column > EACH_COLUMNS_MAX))
         return 0;

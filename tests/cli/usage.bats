@@ -82,7 +82,7 @@ load helper
 
 @test "arguments that are too many or missing: exit 2 with the usage" {
     try 2 show
-    says "usage: pawl show [--copy] ID"
+    says "usage: pawl show ID [--copy]"
     try 2 show 1 2
     try 2 status extra
     try 2 list -- x
