@@ -116,6 +116,21 @@ int bench_drain(struct bench *b, const char *kind, int slots, int64_t jobs, stru
     return 0;
 }
 
+int bench_effort(struct bench *b, struct store_effort *out, struct pawl_err *err)
+{
+    AUTO_STORE struct store *store = NULL;
+    AUTO(arena_done) struct arena a;
+    struct status_view s;
+    arena_init(&a);
+    int rc = b->c->app->open_store(b->config, STORE_READ, &store, err);
+    if (rc == 0)
+        rc = store->ops->status(store, 1, &a, &s, err);
+    if (rc == 0)
+        *out = (struct store_effort){s.metrics[METRIC_store_statements],
+                                     s.metrics[METRIC_store_rows], s.metrics[METRIC_store_syncs]};
+    return rc;
+}
+
 /* A worker in a process of its own: this program again, gone when we are. */
 static pid_t start_worker(const struct bench *b)
 {

@@ -27,6 +27,8 @@ PAWL_MUST_USE int bench_drain(struct bench *b, const char *kind, int slots, int6
                               struct dur *out_took, struct pawl_err *err);
 
 /* Commit in this process to start in an idle worker of another, one sample a job, in µs. */
+/* What the store's work for those jobs came to. */
+PAWL_MUST_USE int bench_effort(struct bench *b, struct store_effort *out, struct pawl_err *err);
 PAWL_MUST_USE int bench_latency(struct bench *b, int64_t *samples, size_t n, struct pawl_err *err);
 
 #endif

@@ -82,8 +82,12 @@ static int fill_and_drain(struct bench *b, const struct bench_jobs *j, int64_t s
     int rc = bench_fill(b, j, &fill, err);
     if (rc == 0)
         rc = bench_drain(b, j->kind, (int)slots, j->jobs, &drain, err);
+    struct store_effort effort = {0};
+    if (rc == 0)
+        rc = bench_effort(b, &effort, err);
     if (rc < 0)
         return rc;
+    double jobs = (double)j->jobs;
     struct figure figures[] = {
         {"jobs", (double)j->jobs, 0},
         {"lanes", j->lanes ? (double)j->lanes : 1, 0},
@@ -93,6 +97,9 @@ static int fill_and_drain(struct bench *b, const struct bench_jobs *j, int64_t s
         {"enqueue_ms", (double)fill.us / 1000, 1},
         {"drain_ms", (double)drain.us / 1000, 1},
         {"rss_bytes", peak_rss(), 0},
+        {"rows_per_job", (double)effort.rows / jobs, 2},
+        {"statements_per_job", (double)effort.statements / jobs, 2},
+        {"fsyncs_per_job", (double)effort.syncs / jobs, 5},
     };
     report(b->c, figures, ARRAY_LEN(figures));
     return 0;

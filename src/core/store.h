@@ -267,6 +267,11 @@ struct report_view {
     int64_t workers_ended, workers_lost;
 };
 
+/* What a handle has done since it was opened. */
+struct store_effort {
+    int64_t statements, rows, syncs;
+};
+
 struct store_info {
     char kind[16];      /* "sqlite" */
     char location[512]; /* path or URL without password */
@@ -328,6 +333,7 @@ struct store_ops {
      */
     int (*backup)(struct store *s, const char *file, struct pawl_err *err);
     struct wall (*now)(struct store *s);
+    void (*effort)(struct store *s, struct store_effort *out);
 
     /* Group commit. Between begin and commit every writing operation is part of one transaction,
      * each under its own savepoint: one that fails leaves the others whole. Nothing may be reported

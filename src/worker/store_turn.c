@@ -97,10 +97,22 @@ static int do_claim(struct store_thread *st, struct store *s, struct turn *t, st
     return 0;
 }
 
+/* What this turn cost, into the metrics. */
+static void count_effort(struct store_thread *st, const struct store_effort *before)
+{
+    struct store_effort now;
+    st->store->ops->effort(st->store, &now);
+    metric_add(st->metrics, METRIC_store_statements, now.statements - before->statements);
+    metric_add(st->metrics, METRIC_store_rows, now.rows - before->rows);
+    metric_add(st->metrics, METRIC_store_syncs, now.syncs - before->syncs);
+}
+
 static int run_group(struct store_thread *st, struct turn *t, bool settles_only,
                      struct pawl_err *err)
 {
     struct store *s = st->store;
+    struct store_effort before;
+    s->ops->effort(s, &before);
     int rc = s->ops->group_begin(s, err);
     if (rc < 0)
         return rc;
@@ -116,6 +128,7 @@ static int run_group(struct store_thread *st, struct turn *t, bool settles_only,
     }
     rc = s->ops->group_commit(s, err);
     t->took = since(start);
+    count_effort(st, &before);
     return rc;
 }
 

@@ -459,6 +459,12 @@ static void op_wake_clear(struct store *s)
     (void)!read(handle_of(s)->hint, &n, sizeof(n));
 }
 
+static void op_effort(struct store *s, struct store_effort *out)
+{
+    (void)s;
+    *out = (struct store_effort){0};
+}
+
 static const struct store_ops ops = {
     .name = "fake",
     .close = op_close,
@@ -476,6 +482,7 @@ static const struct store_ops ops = {
     .act = op_act,
     .job_get = op_job_get,
     .status = op_status,
+    .effort = op_effort,
     .wake_fd = op_wake_fd,
     .wake_clear = op_wake_clear,
 };

@@ -86,6 +86,7 @@ struct sq {
     uint64_t next_loaded;
     bool next_dirty;
     struct names names;
+    struct store_effort effort; /* rows are SQLite's own count */
     struct event_row events[EVENTS_AT_ONCE];
     int n_events;
     int64_t metrics_sent[N_METRICS]; /* what `renew` wrote last */

@@ -56,6 +56,7 @@ int stmt_step(struct sq *q, sqlite3_stmt *s, struct pawl_err *err, const char *d
     int rc = sqlite3_step(s);
     if (rc == SQLITE_ROW)
         return 1;
+    q->effort.statements++;
     sqlite3_reset(s);
     if (rc == SQLITE_DONE)
         return 0;
@@ -66,6 +67,7 @@ int stmt_run(struct sq *q, sqlite3_stmt *s, struct pawl_err *err, const char *do
 {
     int rc = sqlite3_step(s);
     int reset = sqlite3_reset(s);
+    q->effort.statements++;
     if (rc == SQLITE_DONE)
         return 0;
     return sq_fail(q, rc == SQLITE_ROW ? reset : rc, err, doing);

@@ -21,6 +21,13 @@ static struct wall store_now(struct store *s)
     return sq_now(sq_of(s));
 }
 
+static void store_effort(struct store *s, struct store_effort *out)
+{
+    struct sq *q = sq_of(s);
+    *out = q->effort;
+    out->rows = sqlite3_total_changes64(q->db);
+}
+
 static const struct store_ops ops = {
     .name = "sqlite",
     .close = close_store,
@@ -29,6 +36,7 @@ static const struct store_ops ops = {
     .check = store_check,
     .backup = store_backup,
     .now = store_now,
+    .effort = store_effort,
     .group_begin = group_begin,
     .group_commit = group_commit,
     .group_abort = group_abort,

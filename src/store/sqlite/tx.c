@@ -72,6 +72,7 @@ static void checkpoint(struct sq *q)
     /* Without a busy time-out: waiting for a slow reader would hold up every writer behind us. */
     sqlite3_busy_timeout(q->db, 0);
     int rc = sqlite3_wal_checkpoint_v2(q->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    q->effort.syncs += 2;
     sqlite3_busy_timeout(q->db, (int)(q->options.timeout.us / 1000));
     if ((rc & 0xff) == SQLITE_IOERR)
         sq_fail(q, rc, &cause, "checkpoint");
@@ -81,6 +82,7 @@ static int tx_commit(struct sq *q, struct pawl_err *err)
 {
     struct pawl_err local;
     int rc = run(q, STMT_COMMIT, &local, "commit");
+    q->effort.syncs++;
     if (rc < 0) {
         /* I12: whatever the reason, this handle is not used again. A failed sync, also one for want
          * of space, leaves it open whether the transaction is in the log. */
