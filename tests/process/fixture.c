@@ -41,6 +41,7 @@ static void each_process(bool (*each)(pid_t pid, void *arg), void *arg)
 }
 
 struct search {
+    const char *name; /* NULL: any */
     const char *mark;
     pid_t parent, found;
     int n;
@@ -73,7 +74,8 @@ static bool is_child(pid_t pid, void *arg)
     char buf[1024], *at;
     int parent;
     if (read_proc(pid, "stat", buf, sizeof(buf)) > 0 && (at = strrchr(buf, ')')) &&
-        sscanf(at, ") %*c %d", &parent) == 1 && parent == s->parent) {
+        sscanf(at, ") %*c %d", &parent) == 1 && parent == s->parent &&
+        (!s->name || strstr(buf, s->name))) {
         s->n++;
         s->found = pid;
     }
@@ -83,6 +85,15 @@ static bool is_child(pid_t pid, void *arg)
 int children_of(pid_t parent, pid_t *one)
 {
     struct search s = {.parent = parent};
+    each_process(is_child, &s);
+    if (one && s.n)
+        *one = s.found;
+    return s.n;
+}
+
+int supervisors_of(pid_t zygote, pid_t *one)
+{
+    struct search s = {.parent = zygote, .name = "(pawl-supervisor)"};
     each_process(is_child, &s);
     if (one && s.n)
         *one = s.found;

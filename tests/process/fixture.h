@@ -62,6 +62,8 @@ bool wait_gone(pid_t pid);
 bool wait_none_marked(const struct fixture *f);
 /* Children of a process, zombies included. */
 int children_of(pid_t parent, pid_t *one);
+/* Those of the zygote's that supervise; an orphan it has yet to kill is not among them. */
+int supervisors_of(pid_t zygote, pid_t *one);
 bool wait_no_children(pid_t parent);
 bool at_rest(struct fixture *f); /* no supervisor is left, not even one that waits for a job */
 int count_fds(pid_t pid);        /* -1: not readable */

@@ -130,7 +130,7 @@ static void by_worker_killed(void **state)
 static void kill_supervisor(struct fixture *f)
 {
     pid_t supervisor;
-    assert_int_equal(children_of(zygote_pid(f->zygote), &supervisor), 1);
+    assert_int_equal(supervisors_of(zygote_pid(f->zygote), &supervisor), 1);
     kill(supervisor, SIGKILL);
     f->on_line = NULL; /* once */
 }
