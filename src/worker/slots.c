@@ -182,7 +182,8 @@ static void judge_pools(struct worker *w, const struct turn *t, const size_t *go
         size_t want = (size_t)t->pools[i].want;
         if (!want)
             continue;
-        p->dry = got[i] == 0;
+        /* A hint that came while this claim was under way may mean a job it could not see. */
+        p->dry = got[i] == 0 && t->hints == w->hints;
         if (got[i] == want && p->window < HELD_MAX)
             p->window = p->window ? p->window * 2 : 4 * (size_t)p->slots;
     }
@@ -275,6 +276,7 @@ static size_t jobs_left(const struct worker *w)
 void slots_plan(struct worker *w, struct turn *t)
 {
     size_t left = jobs_left(w);
+    t->hints = w->hints;
     t->want = 0;
     left = left < w->claim_max ? left : w->claim_max;
     bool may = w->session.id.v && !w->lost && !w->paused && w->stopping == GO_ON && !w->only_ended;
@@ -291,6 +293,7 @@ void slots_plan(struct worker *w, struct turn *t)
 
 void slots_wet(struct worker *w)
 {
+    w->hints++;
     for (size_t i = 0; i < w->n_pools; i++)
         w->pools[i].dry = false;
 }

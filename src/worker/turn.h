@@ -48,7 +48,8 @@ struct turn {
     struct arena texts; /* strings and children of the settles */
     struct claim_pool *pools;
     size_t n_pools;
-    size_t want; /* sum over pools; 0: no claim */
+    size_t want;    /* sum over pools; 0: no claim */
+    uint64_t hints; /* the loop's count when the claim was planned */
     bool sweep, look, prune;
     bool all_in;         /* when it left, no more jobs were to come from worker_options.more */
     struct dur ready_in; /* a settle makes a job ready after this; us < 0: none does */

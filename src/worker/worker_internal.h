@@ -113,6 +113,7 @@ struct worker {
     struct turn *away;    /* at the store thread; NULL: it is idle */
     struct turn *coming;  /* being taken in */
     size_t claim_max;
+    uint64_t hints;            /* reasons to look again, counted */
     struct boot claim_failing; /* since when every claim failed; us 0: the last one did not */
 
     struct store_thread store;
