@@ -137,27 +137,33 @@ static void test_two_workers(void **state)
     bed_done(&b);
 }
 
-/* I4: jobs of a worker that was killed are claimable within a second: its lock is free. */
-static void test_dead_worker(void **state)
+/* A worker that took n jobs and was killed: its lock is free, its lease far from over. */
+static void die_with(struct bed *b, int n)
 {
-    struct bed b;
     struct session dead;
     struct claim_result got;
     AUTO(arena_done) struct arena a;
     const struct sv kinds[] = {SV("sync")};
-    const struct claim_pool pool = {.kinds = kinds, .n_kinds = 1, .want = 10};
+    const struct claim_pool pool = {.kinds = kinds, .n_kinds = 1, .want = n};
     const struct session_spec spec = {
         .name = "gone:1", .host = "gone", .pid = 1, .slots = 1, .lease = DUR_S(3600)};
     const struct claim_request req = {.session = &dead, .pools = &pool, .n_pools = 1};
-    (void)state;
+    struct store *s = b->outside;
     arena_init(&a);
-    bed_init(&b);
-    add(&b, 10, SV("q"), SV("sync"));
-    struct store *s = b.outside;
-    assert_int_equal(s->ops->session_begin(s, &spec, &dead, &b.rig.err), 0);
-    assert_int_equal(store_claim(s, &req, &a, &got, &b.rig.err), 0);
-    assert_int_equal(got.n, 10);
+    add(b, n, SV("q"), SV("sync"));
+    assert_int_equal(s->ops->session_begin(s, &spec, &dead, &b->rig.err), 0);
+    assert_int_equal(store_claim(s, &req, &a, &got, &b->rig.err), 0);
+    assert_int_equal(got.n, n);
     close(dead.lock_fd); /* as the kernel does when the process dies */
+}
+
+/* I4: jobs of a worker that was killed are claimable within a second: its lock is free. */
+static void test_dead_worker(void **state)
+{
+    struct bed b;
+    (void)state;
+    bed_init(&b);
+    die_with(&b, 10);
     struct boot start = clock_boot();
     assert_int_equal(rig_run(&b.rig), 0);
     assert_int_equal(b.rig.report.done, 10);
@@ -185,23 +191,10 @@ static bool count_held(void *arg, const struct event_view *e)
 static void test_lost_are_not_prefetched(void **state)
 {
     struct bed b;
-    struct session dead;
-    struct claim_result got;
-    AUTO(arena_done) struct arena a;
-    const struct sv kinds[] = {SV("sync")};
-    const struct claim_pool pool = {.kinds = kinds, .n_kinds = 1, .want = 3000};
-    const struct session_spec spec = {
-        .name = "gone:1", .host = "gone", .pid = 1, .slots = 1, .lease = DUR_S(3600)};
-    const struct claim_request req = {.session = &dead, .pools = &pool, .n_pools = 1};
     (void)state;
-    arena_init(&a);
     bed_init(&b);
-    add(&b, 3000, SV("q"), SV("sync"));
+    die_with(&b, 3000);
     struct store *s = b.outside;
-    assert_int_equal(s->ops->session_begin(s, &spec, &dead, &b.rig.err), 0);
-    assert_int_equal(store_claim(s, &req, &a, &got, &b.rig.err), 0);
-    assert_int_equal(got.n, 3000);
-    close(dead.lock_fd);
     struct sweep_request sweep = {.max_sessions = 1, .max_jobs = 5000, .max_lost = 3};
     struct sweep_result swept;
     assert_int_equal(s->ops->sweep(s, &sweep, &swept, &b.rig.err), 0);

@@ -52,7 +52,11 @@ int sq_fail(struct sq *q, int rc, struct pawl_err *err, const char *doing)
         q->broken =
             true; /* I12: after a failed read, write or sync nothing it says can be trusted */
     }
-    err_set(err, code, "%s: %s: %s (%s)", q->path, doing, why, sqlite3_errstr(rc));
+    const char *kind = sqlite3_errstr(rc);
+    if (strcmp(why, kind) == 0)
+        err_set(err, code, "%s: %s: %s", q->path, doing, why);
+    else
+        err_set(err, code, "%s: %s: %s (%s)", q->path, doing, why, kind);
     if (q->broken && !q->cause.code)
         q->cause = *err;
     if (code == PAWL_ELOCKED)
