@@ -2,6 +2,8 @@
 
 #include "mem.h"
 #include <assert.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -279,6 +281,29 @@ static void claim(struct fake *f, const struct claim_request *r, struct arena *a
     out->next_due = out->n ? DUR_NONE : next_due(f);
 }
 
+static int64_t insert(struct fake *f, const char *queue, const char *kind)
+{
+    ARRAY_GROW(f->jobs, f->n_jobs, f->cap_jobs);
+    struct fake_job *j = &f->jobs[f->n_jobs++];
+    *j = (struct fake_job){.id = (int64_t)f->n_jobs, .state = JOB_QUEUED};
+    snprintf(j->queue, sizeof(j->queue), "%s", queue);
+    snprintf(j->kind, sizeof(j->kind), "%s", kind);
+    return j->id;
+}
+
+/* A job comes when the claim has looked and not yet answered; the answer waits until the worker has
+ * taken the hint. */
+static void come_late(struct handle *h)
+{
+    struct fake *f = h->f;
+    struct pollfd p = {.fd = h->hint, .events = POLLIN};
+    insert(f, "q", f->late_kind);
+    f->late_kind = NULL;
+    push_hint(f);
+    while (poll(&p, 1, 0) == 1)
+        sched_yield();
+}
+
 static int op_claim(struct store *s, const struct claim_request *r, struct arena *a,
                     struct claim_result *out, struct pawl_err *err)
 {
@@ -293,6 +318,8 @@ static int op_claim(struct store *s, const struct claim_request *r, struct arena
         res.session_stale = true;
     else if (rc == 0)
         claim(f, r, a, &res);
+    if (rc == 0 && res.n == 0 && f->late_kind)
+        come_late(h);
     if (rc == 0)
         *out = res;
     leave(h);
@@ -528,12 +555,7 @@ void fake_done(struct fake *f)
 int64_t fake_add(struct fake *f, const char *queue, const char *kind)
 {
     pthread_mutex_lock(&f->lock);
-    ARRAY_GROW(f->jobs, f->n_jobs, f->cap_jobs);
-    struct fake_job *j = &f->jobs[f->n_jobs++];
-    *j = (struct fake_job){.id = (int64_t)f->n_jobs, .state = JOB_QUEUED};
-    snprintf(j->queue, sizeof(j->queue), "%s", queue);
-    snprintf(j->kind, sizeof(j->kind), "%s", kind);
-    int64_t id = j->id;
+    int64_t id = insert(f, queue, kind);
     pthread_mutex_unlock(&f->lock);
     return id;
 }

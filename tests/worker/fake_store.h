@@ -57,7 +57,8 @@ struct fake {
     int fail_at, fail_more, code;
     enum fake_fault fault;
     int calls, failed;
-    bool down; /* everything fails */
+    bool down;             /* everything fails */
+    const char *late_kind; /* a job of this kind is added during the next claim that finds none */
     int64_t claims, renewals, sweeps;
 };
 

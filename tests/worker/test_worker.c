@@ -282,6 +282,22 @@ static void add_then_drain(struct rig *r)
     fake_ask(&r->fake, COMMAND_DRAIN);
 }
 
+/* A hint for a job that the claim under way could not see: the next look must not wait for the
+ * poll, which is an hour away. */
+static void test_hint_during_a_claim(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r);
+    r.options.drain = false;
+    r.options.stop_after_jobs = 1;
+    r.config.worker_poll_interval = r.config.worker_sweep_interval = DUR_S(3600);
+    r.fake.late_kind = "sync";
+    assert_int_equal(rig_run(&r), 0);
+    assert_int_equal(r.report.done, 1);
+    rig_done(&r);
+}
+
 static void test_hint_wakes_idle_worker(void **state)
 {
     struct rig r;
@@ -491,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_command_stop),
         cmocka_unit_test(test_hint_wakes_idle_worker),
+        cmocka_unit_test(test_hint_during_a_claim),
         cmocka_unit_test(test_lease_lost),
         cmocka_unit_test(test_prefetch_given_back),
         cmocka_unit_test(test_every_call_fails_once),
