@@ -144,6 +144,27 @@ static void test_set_priority_orders_claims(void **state)
     end(f, &w);
 }
 
+/* The best of a lane is made the worst: its head must be the next one at once. */
+static void test_set_priority_of_the_head_down(void **state)
+{
+    struct fixture *f = *state;
+    struct session w = start(f, "w");
+    job_id best = add_plain(f, 5), next = add_plain(f, 3);
+    struct job_spec other = spec("other", "k", 2);
+    job_id beside = add(f, &other);
+    assert_int_equal(set(f, best, (struct job_change){.has_priority = true, .priority = 1}), 1);
+    AUTO_STR struct str findings = STR_INIT(STR_LINE);
+    OK(f->s->ops->check(f->s, &findings, &f->e));
+    assert_string_equal(str_cstr(&findings), "");
+    const job_id order[] = {next, beside, best};
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        struct lease l = claim_one(f, &w);
+        assert_int_equal(l.id.v, order[i].v);
+        settle_ok(f, &l, OUTCOME_DONE);
+    }
+    end(f, &w);
+}
+
 static void test_set_time_moves_between_states(void **state)
 {
     struct fixture *f = *state;
@@ -331,6 +352,7 @@ int main(void)
         TEST(test_release_leaves_live_leases_alone),
         TEST(test_forced_release_revokes),
         TEST(test_set_priority_orders_claims),
+        TEST(test_set_priority_of_the_head_down),
         TEST(test_set_time_moves_between_states),
         TEST(test_set_body),
         TEST(test_select_by_fingerprint),
