@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Turn .sql files into a C header: statements with `-- name: x` headings become an enum and a table,
 files named NNNN_name.sql become migrations with their SHA-256. No SQL is written in C.
-`{16: (?, ?)}` stands for sixteen such groups with commas between them."""
+`{16: (?, ?)}` stands for sixteen such groups with commas between them; `@word` for the text under
+`-- define: word` in the same file."""
 import hashlib
 import pathlib
 import re
@@ -14,6 +15,8 @@ def literal(text):
 
 
 def statements(text):
+    for word, body in re.findall(r"^-- define: (\w+)\n(.*?)\n\n", text, flags=re.M | re.S):
+        text = text.replace("@" + word, body)
     parts = re.split(r"^-- name: (\w+)\n", text, flags=re.M)
     repeated = (re.sub(r"\{(\d+): ([^}]*)\}", lambda m: ", ".join([m[2]] * int(m[1])), body) for body in parts[2::2])
     return zip(parts[1::2], (body.strip() for body in repeated))

@@ -2,51 +2,39 @@
 -- same everywhere: ?1 queue, ?2 kind, ?3 host, ?4 states, ?5 since, ?6 error, ?7 after, ?8 limit,
 -- ?9 and ?10 the error's fingerprint, ?11 the ended state.
 
--- name: job_get
-SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
+-- define: columns
+id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
        available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
        timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
+
+-- define: filters
+(?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
+  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
+  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10)
+
+-- name: job_get
+SELECT @columns
 FROM job_row WHERE id = ?1;
 -- name: list_by_id
-SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
-       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
-FROM job_row WHERE id > ?7 AND (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
-  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY id LIMIT ?8;
+SELECT @columns
+FROM job_row WHERE id > ?7 AND @filters ORDER BY id LIMIT ?8;
 -- name: list_queued
-SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
-       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
+SELECT @columns
 FROM (SELECT id AS job_id FROM job INDEXED BY job_ready WHERE state = 1 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
-WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
-  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
+WHERE @filters ORDER BY i.job_id LIMIT ?8;
 -- name: list_waiting
-SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
-       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
+SELECT @columns
 FROM (SELECT id AS job_id FROM job INDEXED BY job_waiting WHERE state = 2 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
-WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
-  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
+WHERE @filters ORDER BY i.job_id LIMIT ?8;
 -- name: list_running
-SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
-       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
+SELECT @columns
 FROM (SELECT id AS job_id FROM job INDEXED BY job_running WHERE state = 3 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
-WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
-  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
+WHERE @filters ORDER BY i.job_id LIMIT ?8;
 -- name: list_ended
-SELECT id, priority, state, attempt, transient, lost, fence, worker, claimed_at, lease_until,
-       available_at, finished_at, reason, cancel, progress, lock, key, created_at, max_attempts,
-       timeout_us, parent, queue, kind, host, class, error, exit_code, payload, result, fingerprint
+SELECT @columns
 FROM (SELECT id AS job_id FROM job INDEXED BY job_ended
       WHERE state = ?11 AND state >= 4 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
-WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR host = ?3)
-  AND (?4 = 0 OR (?4 >> state) & 1) AND (?5 IS NULL OR created_at >= ?5)
-  AND (?6 IS NULL OR instr(error, ?6) > 0) AND (?10 = 0 OR fingerprint BETWEEN ?9 AND ?10) ORDER BY i.job_id LIMIT ?8;
+WHERE @filters ORDER BY i.job_id LIMIT ?8;
 -- name: lane_any
 SELECT 1 FROM lane l JOIN class c ON c.id = l.class JOIN queue q ON q.id = c.queue
 WHERE (?1 IS NULL OR q.name = ?1) AND (?2 IS NULL OR c.kind = ?2) AND (?3 IS NULL OR l.host = ?3)
