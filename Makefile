@@ -37,7 +37,7 @@ lint: setup-lint all
 	@tools/lint
 
 format: setup-lint
-	@clang-format -i $$(find src bench tests fuzz include -name '*.[ch]')
+	@clang-format -i $$(find src bench tests fuzz include examples -name '*.[ch]')
 
 docs: all
 	@tools/docs

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Turn .sql files into a C header: statements with `-- name: x` headings become an enum and a table,
-files named NNNN_name.sql become migrations with their SHA-256. No SQL is written in C.
+files named NNNN_name.sql become migrations with their SHA-256, functions.sql a text with its own. No
+SQL is written in C.
 `{16: (?, ?)}` stands for sixteen such groups with commas between them; `@word` for the text under
 `-- define: word` in the same file."""
 import hashlib
@@ -23,12 +24,14 @@ def statements(text):
 
 
 def main(out, *files):
-    named, migrations = [], []
+    named, migrations, functions = [], [], None
     for path in sorted(map(pathlib.Path, files), key=lambda p: p.name):
         text = path.read_text()
         match = re.match(r"(\d{4})_(\w+)\.sql", path.name)
         if match:
             migrations.append((int(match[1]), match[2], text))
+        elif path.name == "functions.sql":
+            functions = text
         else:
             named += statements(text)
     names = [name for name, _ in named]
@@ -46,7 +49,12 @@ def main(out, *files):
         for version, name, text in migrations:
             digest = hashlib.sha256(text.encode()).hexdigest()
             f.write(f'{{{version}, "{name}", "{digest}",\n{literal(text)}}},\n')
-        f.write(f"}};\n#endif\nenum {{ SCHEMA_VERSION = {len(migrations)} }};\n")
+        f.write("};\n")
+        if functions is not None:
+            digest = hashlib.sha256(functions.encode()).hexdigest()
+            f.write(f'static const char functions_checksum[] = "{digest}";\n')
+            f.write(f"static const char functions_sql[] =\n{literal(functions)};\n")
+        f.write(f"#endif\nenum {{ SCHEMA_VERSION = {len(migrations)} }};\n")
 
 
 main(*sys.argv[1:])

@@ -3,18 +3,21 @@
 
 #include "exec.h"
 #include "mem.h"
-#include "noop.h"
 #include "process.h"
+#include "stores.h"
+#include "text.h"
 #include <sys/prctl.h>
 #include <unistd.h>
 
-const char *const app_kinds[APP_KINDS] = {"exec", "noop"};
+const char *const app_kinds[APP_KINDS] = {"exec", "noop", "fetch"};
+
+#define ROOM_TTL DUR_S(5) /* how often the lake's disk is looked at */
 
 struct assembly {
     const struct run_request *req;
     struct zygote *zygote;
     struct loop *loop;
-    struct handler *exec, *noop;
+    struct handlers handlers;
     struct worker_kind *kinds;
     size_t n_kinds;
     struct pool_conf *pools; /* names borrowed */
@@ -63,8 +66,7 @@ static bool wanted(const struct run_request *r, const char *kind)
 
 static bool runs_processes(const struct config *c, const char *kind)
 {
-    const struct kind_conf *k = config_kind(c, sv_of(kind));
-    return strcmp(k && k->handler ? k->handler : kind, "noop") != 0;
+    return handler_kind(c, sv_of(kind)) == HANDLER_EXEC;
 }
 
 static bool needs_zygote(const struct run_request *r)
@@ -74,7 +76,21 @@ static bool needs_zygote(const struct run_request *r)
         if (wanted(r, kind) && runs_processes(r->config, kind))
             return true;
     }
+    for (size_t i = 0; i < r->config->n_alerts; i++)
+        if (r->config->alerts[i].command.n)
+            return true;
     return false;
+}
+
+/* Kinds whose bodies go to the lake are held back while its disk is short of room. */
+static void look_for_room(struct worker_kind *k)
+{
+    k->needs_room = true;
+    if (k->preflight)
+        return;
+    k->preflight = true;
+    k->preflight_ttl = ROOM_TTL;
+    k->preflight_timeout = ROOM_TTL;
 }
 
 static void add_kind(struct assembly *a, const char *name)
@@ -83,10 +99,16 @@ static void add_kind(struct assembly *a, const char *name)
     const struct kind_conf *k = config_kind(c, sv_of(name));
     a->kinds[a->n_kinds++] = (struct worker_kind){
         .name = name,
-        .handler = runs_processes(c, name) ? a->exec : a->noop,
+        .handler = a->handlers.v[handler_kind(c, sv_of(name))],
         .timeout = k && k->timeout.us ? k->timeout : c->worker_timeout,
         .max_attempts = k && k->max_attempts ? k->max_attempts : (int)c->retry_max_attempts,
+        .preflight = k && (k->preflight.n || k->preflight_url),
+        .preflight_url = k ? k->preflight_url : NULL,
+        .preflight_ttl = k ? k->preflight_ttl : DUR_US(0),
+        .preflight_timeout = k ? k->preflight_timeout : DUR_US(0),
     };
+    if (handler_kind(c, sv_of(name)) == HANDLER_FETCH)
+        look_for_room(&a->kinds[a->n_kinds - 1]);
 }
 
 /* A configured kind may carry a built-in name: once is enough. */
@@ -127,13 +149,16 @@ static int default_slots(const struct config *c)
     return cpus > 0 ? (int)cpus : 1;
 }
 
-/* Configured pools, then flags over them; `*` is sized by worker.slots unless one of them does. */
+/* Configured pools, then flags over them; `*` is sized by worker.slots and `fetch` by fetch.slots
+ * unless one of them does. */
 static void add_pools(struct assembly *a)
 {
-    static char rest[] = "*";
+    static char rest[] = "*", fetch[] = "fetch";
     const struct run_request *r = a->req;
-    a->pools = mem_zalloc(r->config->n_pools + r->n_pools + 1, sizeof(*a->pools));
+    a->pools = mem_zalloc(r->config->n_pools + r->n_pools + 2, sizeof(*a->pools));
     set_pool(a, rest, default_slots(r->config));
+    if (!r->guest && wanted(r, fetch))
+        set_pool(a, fetch, (int)r->config->fetch_slots);
     for (size_t i = 0; i < r->config->n_pools; i++)
         set_pool(a, r->config->pools[i].kind, r->config->pools[i].slots);
     for (size_t i = 0; i < r->n_pools; i++)
@@ -143,7 +168,7 @@ static void add_pools(struct assembly *a)
 static int open_store(void *arg, struct store **out, struct pawl_err *err)
 {
     const struct assembly *a = arg;
-    return app_open_store(a->req->config, STORE_CREATE, out, err);
+    return stores_open(a->req->config, STORE_CREATE, out, err);
 }
 
 static void on_session(void *arg, const struct session *session)
@@ -159,6 +184,79 @@ static void on_deadline(void *arg, struct boot deadline)
     struct assembly *a = arg;
     if (a->zygote)
         zygote_set_deadline(a->zygote, deadline);
+}
+
+/* ---- commands beside the jobs ---- */
+
+struct aside_run {
+    struct process *process;
+    aside_done_fn *done;
+    void *arg;
+};
+
+static void on_aside_line(void *arg, struct sv line, int64_t at, bool too_long)
+{
+    (void)arg;
+    (void)line;
+    (void)at;
+    (void)too_long;
+}
+
+static void describe_end(const struct process_report *r, struct str *out)
+{
+    if (r->cause == PROCESS_START_FAILED)
+        str_addf(out, "cannot be started: %s", strerror(r->error));
+    else if (r->signal)
+        str_addf(out, "ended by signal %d", r->signal);
+    else
+        str_addf(out, "exit status %d", r->exit_code);
+    if (sv_trim(r->tail).n) {
+        struct sv tail = sv_trim(r->tail);
+        size_t cut = tail.n > 100 ? tail.n - 100 : 0;
+        str_adds(out, ": ");
+        text_safe(out, sv_make(tail.p + cut, tail.n - cut), 0);
+    }
+}
+
+static void on_aside_end(void *arg, const struct process_report *report)
+{
+    struct aside_run *run = arg;
+    AUTO_STR struct str text = STR_INIT(1024);
+    bool well = report->cause == PROCESS_EXITED && report->exit_code == 0;
+    if (!well)
+        describe_end(report, &text);
+    run->done(run->arg, well ? NULL : str_cstr(&text));
+    free(run);
+}
+
+static int run_aside(void *arg, const struct aside *what, aside_done_fn *done, void *done_arg,
+                     struct aside_run **out, struct pawl_err *err)
+{
+    struct assembly *a = arg;
+    if (!a->zygote)
+        return err_set(err, PAWL_EINTERNAL, "no process can be started");
+    AUTO_FREE const char **argv = mem_zalloc(what->command->n + 1, sizeof(*argv));
+    for (size_t i = 0; i < what->command->n; i++)
+        argv[i] = what->command->v[i];
+    struct aside_run *run = mem_zalloc(1, sizeof(*run));
+    *run = (struct aside_run){.done = done, .arg = done_arg};
+    const struct process_spec spec = {.argv = argv,
+                                      .env = (const char *const *)environ,
+                                      .input = what->input,
+                                      .timeout = what->timeout,
+                                      .log_dir = -1};
+    const struct process_events events = {on_aside_line, on_aside_end, run};
+    int rc = process_spawn(a->zygote, a->loop, &spec, &events, &run->process, err);
+    if (rc < 0)
+        free(run);
+    else
+        *out = run;
+    return rc;
+}
+
+static void end_aside(struct aside_run *run)
+{
+    process_cancel(run->process, true);
 }
 
 /* Nothing can be started any more: what runs may end, then the worker does, as after SIGTERM. */
@@ -192,10 +290,13 @@ static int run(struct assembly *a, struct worker_report *out, struct pawl_err *e
         .stop_after = r->stop_after,
         .only = r->only,
         .log = r->log,
+        .no_policy = r->guest != NULL, /* `pawl each` keeps its own counsel */
         .progress = r->progress,
         .on_session = on_session,
         .on_deadline = on_deadline,
         .on_arg = a,
+        .run_aside = run_aside,
+        .end_aside = end_aside,
         .guest = r->guest,
         .notify = &a->notify,
         .signals = a->signals,
@@ -228,11 +329,9 @@ static int assemble(struct assembly *a, struct pawl_err *err)
         rc = zygote_attach(a->zygote, a->loop, on_zygote_death, a, err);
     if (rc < 0)
         return rc;
-    if (a->zygote)
-        a->exec = handler_exec_new(a->zygote, a->loop, a->req->config);
-    if (a->exec && a->req->plain)
-        handler_exec_plain(a->exec, environ);
-    a->noop = handler_noop_new(a->loop);
+    handlers_make(&a->handlers, a->zygote, a->loop, a->req->config);
+    if (a->handlers.v[HANDLER_EXEC] && a->req->plain)
+        handler_exec_plain(a->handlers.v[HANDLER_EXEC], environ);
     add_kinds(a);
     add_pools(a);
     return 0;
@@ -240,10 +339,7 @@ static int assemble(struct assembly *a, struct pawl_err *err)
 
 static void take_apart(struct assembly *a)
 {
-    if (a->exec)
-        a->exec->ops->free(a->exec);
-    if (a->noop)
-        a->noop->ops->free(a->noop);
+    handlers_free(&a->handlers);
     if (a->zygote)
         zygote_stop(a->zygote);
     if (a->loop)

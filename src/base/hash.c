@@ -1,6 +1,7 @@
 #include "hash.h"
 
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <stdlib.h>
 
@@ -8,6 +9,43 @@ void sha256(struct sv s, unsigned char out[SHA256_LEN])
 {
     unsigned int n = SHA256_LEN;
     if (EVP_Digest(s.p ? s.p : "", s.n, out, &n, EVP_sha256(), NULL) != 1)
+        abort();
+}
+
+void sha256_init(struct sha256_state *s)
+{
+    /* A context that has been used knows its algorithm: looking it up again costs more than the
+     * hash of a small body. */
+    const EVP_MD *md = s->context ? NULL : EVP_sha256();
+    if (!s->context)
+        s->context = EVP_MD_CTX_new();
+    if (!s->context || EVP_DigestInit_ex(s->context, md, NULL) != 1)
+        abort();
+}
+
+void sha256_update(struct sha256_state *s, struct sv bytes)
+{
+    if (bytes.n && EVP_DigestUpdate(s->context, bytes.p, bytes.n) != 1)
+        abort();
+}
+
+void sha256_final(struct sha256_state *s, unsigned char out[SHA256_LEN])
+{
+    if (EVP_DigestFinal_ex(s->context, out, NULL) != 1)
+        abort();
+}
+
+void sha256_done(struct sha256_state *s)
+{
+    EVP_MD_CTX_free(s->context);
+    s->context = NULL;
+}
+
+void hmac_sha256(struct sv key, struct sv s, unsigned char out[SHA256_LEN])
+{
+    unsigned int n = SHA256_LEN;
+    if (!HMAC(EVP_sha256(), key.p ? key.p : "", (int)key.n, (const unsigned char *)(s.p ? s.p : ""),
+              s.n, out, &n))
         abort();
 }
 

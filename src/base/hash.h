@@ -1,4 +1,4 @@
-/* SHA-256 and randomness, the only users of libcrypto. */
+/* SHA-256, HMAC and randomness, the only users of libcrypto. */
 #ifndef PAWL_BASE_HASH_H
 #define PAWL_BASE_HASH_H
 
@@ -7,6 +7,17 @@
 
 enum { SHA256_LEN = 32 };
 void sha256(struct sv s, unsigned char out[SHA256_LEN]);
+/* The same piece by piece: init, update…, final; init again starts anew in the same memory, so that
+ * many hashes in a row allocate once. All zero before the first init. */
+struct sha256_state {
+    void *context;
+};
+void sha256_init(struct sha256_state *s);
+void sha256_update(struct sha256_state *s, struct sv bytes);
+void sha256_final(struct sha256_state *s, unsigned char out[SHA256_LEN]);
+void sha256_done(struct sha256_state *s); /* all zero is fine */
+/* HMAC-SHA-256 (RFC 2104). */
+void hmac_sha256(struct sv key, struct sv s, unsigned char out[SHA256_LEN]);
 void hex_encode(const unsigned char *p, size_t n, char *out); /* 2n characters and NUL */
 
 void rand_bytes(void *p, size_t n); /* unpredictable; aborts without entropy */

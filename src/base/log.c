@@ -44,7 +44,7 @@ static struct sv cut_value(struct sv s, size_t longest)
 static void format_text(struct str *line, const struct logger *log, enum log_level level,
                         const char *event, const struct log_field *f, size_t n, size_t longest)
 {
-    if (log->journal) {
+    if (log->journal || log->sink) {
         str_adds(line, event);
     } else {
         wall_format(clock_wall(), line);
@@ -86,13 +86,14 @@ static void format_line(struct str *line, const struct logger *log, enum log_lev
                         const char *event, const struct log_field *f, size_t n, size_t longest)
 {
     str_clear(line);
-    if (log->journal)
+    if (log->journal && !log->sink)
         str_addf(line, "<%d>", level_priorities[level]);
     if (log->json)
         format_json(line, level, event, f, n, longest);
     else
         format_text(line, log, level, event, f, n, longest);
-    str_addc(line, '\n');
+    if (!log->sink)
+        str_addc(line, '\n');
 }
 
 void log_event(const struct logger *log, enum log_level level, const char *event,
@@ -105,6 +106,10 @@ void log_event(const struct logger *log, enum log_level level, const char *event
     format_line(&line, log, level, event, fields, n, SIZE_MAX);
     if (line.overflow) /* still one whole line, with its values cut */
         format_line(&line, log, level, event, fields, n, SHORTENED);
+    if (log->sink) {
+        log->sink(log->sink_arg, level, str_sv(&line));
+        return;
+    }
     if (log->around)
         log->around(log->around_arg, true);
     (void)fd_write_all(log->fd, line.p, line.len);

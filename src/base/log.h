@@ -1,4 +1,4 @@
-/* Log lines on stderr: one line an event, as text or JSON, every field escaped (I14, S51).
+/* Log lines: one line an event, as text or JSON, every field escaped (I14, S51).
  * Only worker, server and cli log; lower layers return errors. Thread-safe: one write per line. */
 #ifndef PAWL_BASE_LOG_H
 #define PAWL_BASE_LOG_H
@@ -18,6 +18,9 @@ struct logger {
     /* Called before and after a line so that a progress bar on the same terminal can step aside. */
     void (*around)(void *arg, bool before);
     void *around_arg;
+    /* Takes the line instead of fd, without time, level and line feed; NULL: none. */
+    void (*sink)(void *arg, enum log_level level, struct sv line);
+    void *sink_arg;
 };
 
 struct log_field {

@@ -103,6 +103,63 @@ void text_safe_lines(struct str *out, struct sv s)
         i += add_safe(out, s, i, true);
 }
 
+static bool is_plain(struct sv s)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+./:@%,=";
+    for (size_t i = 0; i < s.n; i++)
+        if (!memchr(plain, s.p[i], sizeof(plain) - 1))
+            return false;
+    return s.n > 0;
+}
+
+static bool is_harmless(struct sv s, size_t i, size_t n)
+{
+    unsigned char c = (unsigned char)s.p[i];
+    return n && c >= 0x20 && c != 0x7f && (n == 1 || !is_unsafe(decode(s, i, n)));
+}
+
+static void add_ansi_c(struct str *out, struct sv s)
+{
+    str_adds(out, "$'");
+    for (size_t i = 0; i < s.n;) {
+        size_t n = utf8_length(s, i), step = n ? n : 1;
+        if (s.p[i] == '\'' || s.p[i] == '\\')
+            str_addc(out, '\\');
+        if (is_harmless(s, i, n))
+            str_add(out, sv_make(s.p + i, n));
+        else
+            for (size_t k = 0; k < step; k++)
+                str_addf(out, "\\x%02x", (unsigned char)s.p[i + k]);
+        i += step;
+    }
+    str_addc(out, '\'');
+}
+
+void text_shell(struct str *out, struct sv s)
+{
+    bool harmless = true;
+    if (is_plain(s)) {
+        str_add(out, s);
+        return;
+    }
+    for (size_t i = 0, n; i < s.n && harmless; i += n ? n : 1) {
+        n = utf8_length(s, i);
+        harmless = is_harmless(s, i, n);
+    }
+    if (!harmless) {
+        add_ansi_c(out, s);
+        return;
+    }
+    str_addc(out, '\'');
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '\'')
+            str_adds(out, "'\"'\"'");
+        else
+            str_addc(out, s.p[i]);
+    str_addc(out, '\'');
+}
+
 static void add_unit(struct str *out, unsigned u)
 {
     str_addf(out, "\\u%04x", u);
@@ -141,5 +198,43 @@ void text_to_utf8(struct str *out, struct sv s)
         else
             str_add(out, sv_make(s.p + i, n));
         i += n ? n : 1;
+    }
+}
+
+static bool is_secret(struct sv parameter)
+{
+    struct sv rest, name = sv_cut(parameter, '=', &rest);
+    return sv_eq(name, SV("password")) || sv_eq(name, SV("sslpassword"));
+}
+
+/* Up to the last @: a password that was not encoded as it should be must not show either. */
+static void add_without_user_password(struct str *out, struct sv url, const char *start)
+{
+    const char *at = memrchr(start, '@', url.n - (size_t)(start - url.p));
+    const char *colon = at ? memchr(start, ':', (size_t)(at - start)) : NULL;
+    if (colon) {
+        str_add(out, sv_make(url.p, (size_t)(colon - url.p)));
+        url = sv_make(at, url.n - (size_t)(at - url.p));
+    }
+    str_add(out, url);
+}
+
+void text_url(struct str *out, struct sv url)
+{
+    const char *start = url.n ? memmem(url.p, url.n, "://", 3) : NULL;
+    struct sv query, base = sv_cut(url, '?', &query);
+    char before = '?';
+    if (!start || start + 3 > base.p + base.n) {
+        str_add(out, url);
+        return;
+    }
+    add_without_user_password(out, base, start + 3);
+    while (query.n) {
+        struct sv parameter = sv_cut(query, '&', &query);
+        if (!parameter.n || is_secret(parameter))
+            continue;
+        str_addc(out, before);
+        str_add(out, parameter);
+        before = '&';
     }
 }

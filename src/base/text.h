@@ -15,6 +15,12 @@ void text_safe_lines(struct str *out, struct sv s);
 /* JSON text made harmless for a terminal and still the same JSON: what text_safe() would show as an
  * escape becomes \uHHHH. */
 void text_safe_json(struct str *out, struct sv json);
+/* Append s as one word of a shell line, quoted where it needs to be, and harmless on a terminal:
+ * what text_safe() would escape becomes $'\xHH', which bash, zsh, ksh and busybox read back. */
+void text_shell(struct str *out, struct sv s);
+/* Append a URL without its passwords: neither that of its user nor parameters of that name. Other
+ * text passes as it is. */
+void text_url(struct str *out, struct sv url);
 /* Replace invalid UTF-8 by U+FFFD and NUL by U+2400: for bytes that must be stored as text. */
 void text_to_utf8(struct str *out, struct sv s);
 

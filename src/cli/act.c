@@ -53,24 +53,27 @@ static int check_ids(struct cli *c, const struct selection *s, const struct act_
     return 0;
 }
 
-static bool answered_yes(const char *doing, int64_t n)
+static bool answered_yes(const char *doing, const char *what, int64_t n)
 {
     char line[16];
-    fprintf(stderr, "%s %lld job%s? [y/N] ", doing, (long long)n, n == 1 ? "" : "s");
+    fprintf(stderr, "%s %lld %s%s? [y/N] ", doing, (long long)n, what, n == 1 ? "" : "s");
     fflush(stderr);
     return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* 1: go on, 0: the person said no. */
-static int confirm(struct cli *c, const struct act_words *words, int64_t n, struct pawl_err *err)
+int act_confirm(struct cli *c, const char *doing, const char *done, const char *what, int64_t n,
+                struct pawl_err *err)
 {
     if (args_has(&c->args, "yes") || n == 0)
         return 1;
     if (isatty(STDIN_FILENO) == 1 && c->talk)
-        return answered_yes(words->doing, n);
-    err_set(err, PAWL_EUSAGE, "%lld job%s would be %s, and nobody is here to ask", (long long)n,
-            n == 1 ? "" : "s", words->done);
-    return err_hint(err, "say --yes to do it, --dry-run to look");
+        return answered_yes(doing, what, n);
+    err_set(err, PAWL_EUSAGE, "%lld %s%s would be %s, and nobody is here to ask", (long long)n,
+            what, n == 1 ? "" : "s", done);
+    return err_hint(err, "say --yes to do it%s",
+                    opt_find((const struct opt *const[]){c->cmd->opts, NULL}, SV("dry-run"))
+                        ? ", --dry-run to look"
+                        : "");
 }
 
 static void report(struct cli *c, const struct act_words *words, const struct act_sum *sum,
@@ -117,7 +120,7 @@ static int impact(struct cli *c, const struct act_request *reqs, size_t n,
         return 0;
     if (!out_is_json(&c->out))
         cli_say(c, "%lld job%s selected", (long long)sum->changed, sum->changed == 1 ? "" : "s");
-    return confirm(c, words, sum->changed, err);
+    return act_confirm(c, words->doing, words->done, "job", sum->changed, err);
 }
 
 static int carry_out(struct cli *c, const struct act_request *reqs, size_t n,

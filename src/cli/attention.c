@@ -1,8 +1,11 @@
 /* The `!` lines of status: each names a thing that needs a person and the command to paste. */
 #include "job_out.h"
 #include "status.h"
+#include "text.h"
 #include "workers_out.h"
 #include <stdio.h>
+
+enum { BREAKERS_SHOWN = 3, WHY_SHOWN = 200 };
 
 struct attention {
     struct cli *c;
@@ -72,6 +75,39 @@ static void no_worker(const struct attention *t, const struct status_view *s,
         tell(t, "%lld jobs and no worker: pawl run", (long long)jobs);
 }
 
+static void open_breaker(const struct attention *t, const struct gate_view *g)
+{
+    AUTO_STR struct str name = STR_INIT(STR_LINE), words = STR_INIT(STR_LINE);
+    gate_name(&name, g);
+    gate_words_quoted(&words, g);
+    tell(t, "the breaker of limit '%s' is %s%s" SV_FMT ": pawl breaker show %s", str_cstr(&name),
+         breaker_state_name(g->state.breaker), g->why.n ? ", " : "",
+         SV_ARG(sv_make(g->why.p, g->why.n < WHY_SHOWN ? g->why.n : WHY_SHOWN)), str_cstr(&words));
+}
+
+static void open_breakers(const struct attention *t, const struct gate_list *gates)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < gates->n; i++)
+        if (gates->v[i].state.breaker != BREAKER_CLOSED && n++ < BREAKERS_SHOWN)
+            open_breaker(t, &gates->v[i]);
+    if (n > BREAKERS_SHOWN)
+        tell(t, "and %s%zu more breakers: pawl breaker list",
+             gates->shut > (int64_t)gates->n ? "at least " : "", n - BREAKERS_SHOWN);
+}
+
+static void preflights(const struct attention *t, const struct status_view *s)
+{
+    AUTO(arena_done) struct arena a;
+    struct sv kind, why;
+    arena_init(&a);
+    for (size_t i = 0; i < s->n_sessions; i++)
+        for (size_t k = 0; worker_preflight(&s->sessions[i], k, &a, &kind, &why); k++)
+            tell(t, "preflight of kind '" SV_FMT "' fails on worker '" SV_FMT "': " SV_FMT,
+                 SV_ARG(kind), SV_ARG(s->sessions[i].name),
+                 SV_ARG(sv_make(why.p, why.n < WHY_SHOWN ? why.n : WHY_SHOWN)));
+}
+
 static void low_disk(const struct attention *t)
 {
     struct store_info info;
@@ -84,7 +120,8 @@ static void low_disk(const struct attention *t)
 }
 
 void status_attention(struct cli *c, const struct status_view *s, const struct queue_row *rows,
-                      size_t n, void (*each)(struct cli *c, struct sv line))
+                      size_t n, const struct gate_list *gates,
+                      void (*each)(struct cli *c, struct sv line))
 {
     struct attention t = {c, each};
     unknown_kinds(&t, s);
@@ -94,6 +131,8 @@ void status_attention(struct cli *c, const struct status_view *s, const struct q
              "%lld poison jobs, each killed its workers: pawl list --state failed --error "
              "poison",
              (long long)s->poisoned);
+    open_breakers(&t, gates);
+    preflights(&t, s);
     dead_workers(&t, s);
     no_worker(&t, s, rows, n);
     low_disk(&t);

@@ -30,7 +30,7 @@ int bench_begin(struct bench *b, struct cli *c, struct pawl_err *err)
 void bench_done(struct bench *b)
 {
     if (b->url.len)
-        b->c->app->scratch_free(str_cstr(&b->url));
+        b->c->app->scratch_free(b->c->config, str_cstr(&b->url));
     config_free(b->config);
     str_done(&b->url);
 }

@@ -19,7 +19,7 @@ const struct command commands[] = {
 #undef COMMAND
 };
 const size_t n_commands = ARRAY_LEN(commands);
-const char *const group_names[N_GROUPS] = {"Start", "Look", "Act", "Admin"};
+const char *const group_names[N_GROUPS] = {"Start", "Look", "Act", "Limits", "Lake", "Admin"};
 
 const struct opt global_opts[] = {
     {"store", 0, "URL",

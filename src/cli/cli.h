@@ -52,9 +52,13 @@ struct cli_app {
     /* Run one worker in this process. Starts threads and processes: no store may be open here. */
     int (*run_worker)(const struct run_request *req, struct worker_report *out,
                       struct pawl_err *err);
+    /* The SQL that `migrate` would run, from version `from` (-1: the store's present one). USAGE
+     * for a store that has none to show. */
+    int (*migration_sql)(const struct config *config, int from, struct str *out,
+                         struct pawl_err *err);
     /* A place for a store of its own beside the configured one: appends its URL to `url`. */
     int (*scratch_new)(const struct config *config, struct str *url, struct pawl_err *err);
-    void (*scratch_free)(const char *url);
+    void (*scratch_free)(const struct config *config, const char *url);
 };
 
 struct cli {
@@ -97,7 +101,15 @@ struct cmd {
         NULL, NULL                                                                                 \
     }
 
-enum cmd_group { GROUP_START, GROUP_LOOK, GROUP_ACT, GROUP_ADMIN, N_GROUPS };
+enum cmd_group {
+    GROUP_START,
+    GROUP_LOOK,
+    GROUP_ACT,
+    GROUP_LIMIT,
+    GROUP_LAKE,
+    GROUP_ADMIN,
+    N_GROUPS
+};
 struct command {
     const char *name, *summary;
     enum cmd_group group;

@@ -13,6 +13,7 @@ static const struct opt opts[] = {
     {"key", 0, "KEY", "your own name for the job, unique in its queue"},
     {"priority", 0, "N", "higher runs first; 0 unless given"},
     {"host", 0, "HOST", "whom the job talks to"},
+    {"lock", 0, "LOCK", "of the jobs with this lock one runs at a time"},
     {"in", 0, "DUR", "not before DUR from now"},
     {"at", 0, "TIME", "not before TIME: RFC 3339, HH:MM or @unix"},
     {"timeout", 0, "DUR", "end an attempt that takes longer; 'none' for no limit"},
@@ -29,6 +30,8 @@ static const struct example examples[] = {
     {"pawl add -- echo hello", "a command, run in this folder"},
     {"pawl add --queue nightly --key report-1 --priority 5 -- sh -c 'date; uname'",
      "a keyed job: the same line again adds nothing"},
+    {"pawl add --lock invoices -- echo first",
+     "never at the same time as another job of that lock"},
     {"pawl add --kind noop --payload '{\"sleep\":\"10ms\"}' --in 1s", "another kind, later"},
     {"pawl run -q --queue seen --stop-after 1 & pawl add --queue seen --follow -- echo hello; wait",
      "add and watch, while a worker runs it"},
@@ -130,6 +133,7 @@ static int read_spec(const struct cli *c, struct job_spec *s, struct pawl_err *e
         s->kind = sv_of(args_get(&c->args, "kind"));
     s->key = sv_of(args_get(&c->args, "key"));
     s->host = sv_of(args_get(&c->args, "host"));
+    s->lock = sv_of(args_get(&c->args, "lock"));
     if (args_int(&c->args, "priority", PRIORITY_MIN, PRIORITY_MAX, &priority, err) < 0 ||
         args_int(&c->args, "max-attempts", 1, ATTEMPTS_MAX, &attempts, err) < 0 ||
         args_dur(&c->args, "in", false, &s->delay, err) < 0 ||

@@ -20,6 +20,8 @@ static const struct act_words words = {
 static int say_asked(struct cli *c, struct selection sel, struct pawl_err *err)
 {
     int64_t n;
+    if (sel.states && !(sel.states >> JOB_RUNNING & 1))
+        return 0;
     sel.states = 1u << JOB_RUNNING;
     int rc = c->store->ops->count(c->store, &sel, &n, err);
     if (rc == 0 && n)

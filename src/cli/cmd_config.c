@@ -1,7 +1,9 @@
 /* pawl config: is it right, and what does it say? */
+#include "alerts.h"
 #include "cli.h"
 #include "mem.h"
 #include "table.h"
+#include "text.h"
 
 static const struct opt opts[] = {OPT_END};
 static const struct example examples[] = {
@@ -40,8 +42,10 @@ static void show_row(void *arg, const struct config_value *v)
     struct showing *s = arg;
     if (!asked_for(s, v->key))
         return;
+    AUTO_STR struct str value = STR_INIT(STR_LINE);
+    text_url(&value, sv_of(v->value));
     table_text(&s->table, sv_of(v->key));
-    table_text(&s->table, sv_of(v->value));
+    table_text(&s->table, str_sv(&value));
     table_text(&s->table, sv_of(v->origin));
 }
 
@@ -50,11 +54,12 @@ static void show_json(void *arg, const struct config_value *v)
     struct showing *s = arg;
     if (!asked_for(s, v->key))
         return;
-    AUTO_STR struct str line = STR_INIT(STR_OUTPUT);
+    AUTO_STR struct str line = STR_INIT(STR_OUTPUT), value = STR_INIT(STR_LINE);
     struct jw w = jw_make(&line);
+    text_url(&value, sv_of(v->value));
     jw_object(&w);
     jw_kstring(&w, "key", sv_of(v->key));
-    jw_kstring_or_null(&w, "value", sv_of(v->value));
+    jw_kstring_or_null(&w, "value", v->value ? str_sv(&value) : SV_NONE);
     jw_kstring(&w, "origin", sv_of(v->origin));
     jw_end_object(&w);
     out_item(&s->c->out, str_sv(&line));
@@ -86,8 +91,11 @@ static int show(struct cli *c, struct pawl_err *err)
     return check_found(&s, err);
 }
 
-static int check(struct cli *c)
+static int check(struct cli *c, struct pawl_err *err)
 {
+    int rc = alerts_check(c->config, err);
+    if (rc < 0)
+        return rc;
     if (out_is_json(&c->out)) {
         AUTO_STR struct str s = STR_INIT(STR_LINE);
         struct jw w = jw_make(&s);
@@ -114,7 +122,7 @@ static int run(struct cli *c, struct pawl_err *err)
     int rc = cli_config(c, NULL, 0, err);
     if (rc < 0)
         return rc;
-    return showing ? show(c, err) : check(c);
+    return showing ? show(c, err) : check(c, err);
 }
 
 const struct cmd cmd_config = {

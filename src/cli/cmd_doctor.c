@@ -5,7 +5,6 @@
 #include "workers_out.h"
 #include <stdio.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
 static const struct opt opts[] = {OPT_END};
 static const struct example examples[] = {
@@ -15,12 +14,11 @@ static const struct example examples[] = {
     EXAMPLE_END,
 };
 
-enum verdict { VERDICT_OK, VERDICT_WARN, VERDICT_FAIL };
 enum { WAL_LARGE = 256 << 20, CLOCK_APART_S = 60 };
 
-static void tell(struct cli *c, enum verdict v, const char *what, const char *fmt, ...)
+static void tell(struct cli *c, enum advice v, const char *what, const char *fmt, ...)
     PAWL_PRINTF(4, 5);
-static void tell(struct cli *c, enum verdict v, const char *what, const char *fmt, ...)
+static void tell(struct cli *c, enum advice v, const char *what, const char *fmt, ...)
 {
     static const char *const names[] = {"ok", "warn", "FAIL"};
     static const enum style styles[] = {STYLE_GREEN, STYLE_YELLOW, STYLE_RED};
@@ -30,12 +28,12 @@ static void tell(struct cli *c, enum verdict v, const char *what, const char *fm
     va_start(ap, fmt);
     vsnprintf(detail, sizeof(detail), fmt, ap);
     va_end(ap);
-    if (v == VERDICT_FAIL)
+    if (v == ADVICE_FAIL)
         c->exit_status = err_exit_status(PAWL_EFAILED);
     if (out_is_json(&c->out)) {
         struct jw w = jw_make(&s);
         jw_object(&w);
-        jw_kstring(&w, "verdict", sv_of(v == VERDICT_FAIL ? "fail" : names[v]));
+        jw_kstring(&w, "verdict", sv_of(v == ADVICE_FAIL ? "fail" : names[v]));
         jw_kstring(&w, "check", sv_of(what));
         jw_kstring(&w, "detail", sv_of(detail));
         jw_end_object(&w);
@@ -50,41 +48,33 @@ static void tell(struct cli *c, enum verdict v, const char *what, const char *fm
     out_put(&c->out, str_sv(&s));
 }
 
-static void check_place(struct cli *c, const struct store_info *info)
+static void tell_advice(void *arg, enum advice v, const char *what, struct sv text)
 {
-    static const struct {
-        long type;
-        const char *name;
-    } known[] = {{0xef53, "ext4"},      {0x58465342, "xfs"},       {0x9123683e, "btrfs"},
-                 {0x2fc12fc1, "zfs"},   {0x794c7630, "overlayfs"}, {0xf2f52010, "f2fs"},
-                 {0x01021994, "tmpfs"}, {0x858458f6, "ramfs"}};
-    struct statfs fs;
-    if (statfs(info->location, &fs) < 0)
-        return;
-    const char *name = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (known[i].type == (long)fs.f_type)
-            name = known[i].name;
-    if (name && (!strcmp(name, "tmpfs") || !strcmp(name, "ramfs")))
-        tell(c, VERDICT_WARN, "file system", "%s: in memory, a power loss takes everything", name);
-    else if (name)
-        tell(c, VERDICT_OK, "file system", "%s", name);
-    else
-        tell(c, VERDICT_WARN, "file system", "type 0x%lx is not known to keep its promises",
-             (long)fs.f_type);
+    tell(arg, v, what, SV_FMT, SV_ARG(text));
+}
+
+/* What only that kind of store has. */
+static int check_kind(struct cli *c, struct pawl_err *err)
+{
+    const struct store_ops *ops = c->store->ops;
+    return ops->advise ? ops->advise(c->store, tell_advice, c, err) : 0;
 }
 
 static void check_space(struct cli *c, const struct store_info *info)
 {
     int64_t free_mib = info->free_bytes >> 20, reserve = c->config->disk_reserve;
+    if (c->store->ops->remote) {
+        tell(c, ADVICE_OK, "size", "%lld KiB", (long long)(info->bytes >> 10));
+        return;
+    }
     if (info->free_bytes < 0)
-        tell(c, VERDICT_WARN, "free space", "unknown");
+        tell(c, ADVICE_WARN, "free space", "unknown");
     else if (info->free_bytes < reserve)
-        tell(c, VERDICT_WARN, "free space", "%lld MiB, less than disk_reserve (%lld MiB)",
+        tell(c, ADVICE_WARN, "free space", "%lld MiB, less than disk_reserve (%lld MiB)",
              (long long)free_mib, (long long)(reserve >> 20));
     else
-        tell(c, VERDICT_OK, "free space", "%lld MiB", (long long)free_mib);
-    tell(c, info->log_bytes_pending > WAL_LARGE ? VERDICT_WARN : VERDICT_OK, "size",
+        tell(c, ADVICE_OK, "free space", "%lld MiB", (long long)free_mib);
+    tell(c, info->log_bytes_pending > WAL_LARGE ? ADVICE_WARN : ADVICE_OK, "size",
          "%lld KiB, write-ahead log %lld KiB", (long long)(info->bytes >> 10),
          (long long)(info->log_bytes_pending >> 10));
 }
@@ -95,16 +85,15 @@ static int check_info(struct cli *c, struct pawl_err *err)
     int rc = c->store->ops->info(c->store, &info, err);
     if (rc < 0)
         return rc;
-    tell(c, VERDICT_OK, "store", "%s %s at %s", info.kind, info.version, info.location);
-    tell(c, info.schema == info.schema_known ? VERDICT_OK : VERDICT_FAIL, "schema",
+    tell(c, ADVICE_OK, "store", "%s %s at %s", info.kind, info.version, info.location);
+    tell(c, info.schema == info.schema_known ? ADVICE_OK : ADVICE_WARN, "schema",
          "%d, this pawl knows %d", info.schema, info.schema_known);
     if (info.durability == DURABILITY_FULL)
-        tell(c, VERDICT_OK, "durability", "full: what was accepted survives power loss");
+        tell(c, ADVICE_OK, "durability", "full: what was accepted survives power loss");
     else
-        tell(c, VERDICT_WARN, "durability", "relaxed: a power loss takes the last seconds");
-    check_place(c, &info);
+        tell(c, ADVICE_WARN, "durability", "relaxed: a power loss takes the last seconds");
     check_space(c, &info);
-    return 0;
+    return check_kind(c, err);
 }
 
 static void check_integrity(struct cli *c)
@@ -112,16 +101,16 @@ static void check_integrity(struct cli *c)
     AUTO_STR struct str found = STR_INIT(STR_OUTPUT);
     struct pawl_err err;
     if (c->store->ops->check(c->store, &found, &err) < 0) {
-        tell(c, VERDICT_FAIL, "integrity", "%s", err.msg);
+        tell(c, ADVICE_FAIL, "integrity", "%s", err.msg);
         return;
     }
     if (!found.len)
-        tell(c, VERDICT_OK, "integrity", "no errors");
+        tell(c, ADVICE_OK, "integrity", "no errors");
     struct sv rest = str_sv(&found);
     while (rest.n) {
         struct sv line = sv_cut(rest, '\n', &rest);
         if (line.n)
-            tell(c, VERDICT_FAIL, "integrity", SV_FMT, SV_ARG(line));
+            tell(c, ADVICE_FAIL, "integrity", SV_FMT, SV_ARG(line));
     }
 }
 
@@ -132,14 +121,14 @@ static void check_logs(struct cli *c)
     int fd;
     int rc = c->store->ops->log_dir(c->store, &fd, &err);
     if (rc == PAWL_ENOTFOUND)
-        tell(c, VERDICT_OK, "log folder", "not there yet: no job has run");
+        tell(c, ADVICE_OK, "log folder", "not there yet: no job has run here");
     else if (rc < 0)
-        tell(c, VERDICT_FAIL, "log folder", "%s", err.msg);
+        tell(c, ADVICE_FAIL, "log folder", "%s", err.msg);
     else if (fstat(fd, &st) == 0 && (st.st_mode & 022))
-        tell(c, VERDICT_WARN, "log folder", "others may write in it (mode %o)",
+        tell(c, ADVICE_WARN, "log folder", "others may write in it (mode %o)",
              (unsigned)st.st_mode & 0777);
     else
-        tell(c, VERDICT_OK, "log folder", "there, mode %o", (unsigned)st.st_mode & 0777);
+        tell(c, ADVICE_OK, "log folder", "there, mode %o", (unsigned)st.st_mode & 0777);
 }
 
 static int check_workers(struct cli *c, struct pawl_err *err)
@@ -153,27 +142,29 @@ static int check_workers(struct cli *c, struct pawl_err *err)
         const struct session_view *v = &s.sessions[i];
         alive += v->alive;
         if (!v->alive)
-            tell(c, VERDICT_WARN, "worker",
+            tell(c, ADVICE_WARN, "worker",
                  "'" SV_FMT "' is dead and holds %lld jobs until a worker sweeps it up: pawl run",
                  SV_ARG(v->name), (long long)worker_running(&s, v));
     }
     if (rc == 0)
-        tell(c, VERDICT_OK, "workers", "%zu alive", alive);
+        tell(c, ADVICE_OK, "workers", "%zu alive", alive);
     arena_done(&a);
     return rc;
 }
 
 static void check_clock(struct cli *c)
 {
+    if (c->store->ops->remote)
+        return; /* its advice says it */
     int64_t apart = c->store->ops->now(c->store).us - clock_wall().us;
     int64_t s = (apart < 0 ? -apart : apart) / 1000000;
     if (s > CLOCK_APART_S)
-        tell(c, VERDICT_WARN, "clock",
+        tell(c, ADVICE_WARN, "clock",
              "the store's clock and the wall clock are %lld s apart: the "
              "wall clock was set since the machine started",
              (long long)s);
     else
-        tell(c, VERDICT_OK, "clock", "store and wall clock agree");
+        tell(c, ADVICE_OK, "clock", "store and wall clock agree");
 }
 
 static int examine(struct cli *c, struct pawl_err *err)
@@ -192,16 +183,16 @@ static int examine(struct cli *c, struct pawl_err *err)
 
 static int run(struct cli *c, struct pawl_err *err)
 {
-    tell(c, VERDICT_OK, "pawl", "%s", PAWL_VERSION);
+    tell(c, ADVICE_OK, "pawl", "%s", PAWL_VERSION);
     int rc = cli_config(c, NULL, 0, err);
     if (rc < 0)
         return rc;
-    tell(c, VERDICT_OK, "configuration", "%s", c->config->file ? c->config->file : "no file");
+    tell(c, ADVICE_OK, "configuration", "%s", c->config->file ? c->config->file : "no file");
     rc = cli_open(c, STORE_READ, err);
     if (rc == PAWL_ENOTFOUND || rc == PAWL_EUSAGE)
         return rc;
     if (rc < 0)
-        tell(c, VERDICT_FAIL, "store", "%s", err->msg);
+        tell(c, ADVICE_FAIL, "store", "%s", err->msg);
     else
         rc = examine(c, err);
     if (out_is_json(&c->out))
@@ -213,8 +204,10 @@ const struct cmd cmd_doctor = {
     .name = "doctor",
     .usage = "",
     .about = "Examines the store and its surroundings: version and schema, the integrity of the "
-             "data, file system, free space, log folder, workers, clock. One line a check: ok, "
-             "warn or FAIL. Exit status 1 if any failed. On a large store it takes a while.",
+             "data, log folder, workers, clock; of a file its file system and the free space; of "
+             "PostgreSQL versions, dead rows of the hot table and who holds the oldest "
+             "transaction. One line a check: ok, warn or FAIL. Exit status 1 if any failed. On a "
+             "large store it takes a while.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

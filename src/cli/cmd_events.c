@@ -1,4 +1,5 @@
 /* pawl events: the audit log. */
+#include "event_out.h"
 #include "mem.h"
 #include "select.h"
 #include "text.h"
@@ -26,7 +27,6 @@ static const struct example examples[] = {
 
 struct watching {
     struct cli *c;
-    int64_t last;
     bool any; /* was printed */
 };
 
@@ -60,31 +60,36 @@ static int read_types(const struct cli *c, unsigned *out, struct pawl_err *err)
     return 0;
 }
 
+void event_write(struct jw *w, const struct event_view *e)
+{
+    jw_object(w);
+    jw_kint(w, "id", e->id);
+    jw_kwall(w, "at", e->at);
+    jw_kstring(w, "type", sv_of(event_name(e->type)));
+    if (e->job.v)
+        jw_kint(w, "job", e->job.v);
+    if (e->fence.v)
+        jw_kint(w, "fence", e->fence.v);
+    if (e->queue.p)
+        jw_kstring(w, "queue", e->queue);
+    if (e->kind.p)
+        jw_kstring(w, "kind", e->kind);
+    if (e->key.p)
+        jw_kstring(w, "key", e->key);
+    if (e->worker.p)
+        jw_kstring(w, "worker", e->worker);
+    if (e->detail.p) {
+        jw_name(w, "detail");
+        jw_raw(w, e->detail);
+    }
+    jw_end_object(w);
+}
+
 static void print_json(struct out *o, const struct event_view *e)
 {
     AUTO_STR struct str s = STR_INIT(STR_OUTPUT);
     struct jw w = jw_make(&s);
-    jw_object(&w);
-    jw_kint(&w, "id", e->id);
-    jw_kwall(&w, "at", e->at);
-    jw_kstring(&w, "type", sv_of(event_name(e->type)));
-    if (e->job.v)
-        jw_kint(&w, "job", e->job.v);
-    if (e->fence.v)
-        jw_kint(&w, "fence", e->fence.v);
-    if (e->queue.p)
-        jw_kstring(&w, "queue", e->queue);
-    if (e->kind.p)
-        jw_kstring(&w, "kind", e->kind);
-    if (e->key.p)
-        jw_kstring(&w, "key", e->key);
-    if (e->worker.p)
-        jw_kstring(&w, "worker", e->worker);
-    if (e->detail.p) {
-        jw_name(&w, "detail");
-        jw_raw(&w, e->detail);
-    }
-    jw_end_object(&w);
+    event_write(&w, e);
     out_item(o, str_sv(&s));
 }
 
@@ -128,7 +133,6 @@ static void print_line(struct out *o, const struct event_view *e)
 static bool print(void *arg, const struct event_view *e)
 {
     struct watching *w = arg;
-    w->last = e->id > w->last ? e->id : w->last;
     if (out_is_json(&w->c->out))
         print_json(&w->c->out, e);
     else
@@ -139,38 +143,20 @@ static bool print(void *arg, const struct event_view *e)
     return !w->c->out.failed;
 }
 
-static bool note_id(void *arg, const struct event_view *e)
-{
-    *(int64_t *)arg = e->id;
-    return true;
-}
-
-/* Print what the filter lets through, then go on behind the newest event of before, whether it was
- * let through or not: no look passes the same history twice. */
-static int look(struct watching *w, const struct event_filter *f, struct pawl_err *err)
-{
-    const struct event_filter newest = {.last = 1};
-    struct store *s = w->c->store;
-    int64_t end = 0;
-    int rc = s->ops->events(s, &newest, note_id, &end, err);
-    if (rc == 0)
-        rc = s->ops->events(s, f, print, w, err);
-    if (end > w->last)
-        w->last = end;
-    return rc;
-}
-
+/* The cursor moves behind what was looked at, whether it was let through or not: no look passes the
+ * same history twice. */
 static int follow(struct watching *w, struct event_filter f, struct pawl_err *err)
 {
     struct cli *c = w->c;
-    int rc = 0;
+    struct event_cursor cursor = {0};
+    f.follow = &cursor;
+    int rc = c->store->ops->events(c->store, &f, print, w, err);
+    f.last = 0;
     cli_catch_signals();
     while (rc == 0 && !cli_signal() && !c->out.failed) {
         out_flush(&c->out);
         poll(NULL, 0, POLL_MS);
-        f.after = w->last;
-        f.last = 0;
-        rc = look(w, &f, err);
+        rc = c->store->ops->events(c->store, &f, print, w, err);
     }
     if (cli_signal())
         c->exit_status = 128 + cli_signal();
@@ -206,9 +192,9 @@ static int run(struct cli *c, struct pawl_err *err)
         f.last = FOLLOW_START;
     else if (!bounded && c->out.terminal && !out_is_json(&c->out))
         f.last = TERMINAL_EVENTS;
-    rc = look(&w, &f, err);
-    if (rc == 0 && following)
+    if (following)
         return follow(&w, f, err);
+    rc = c->store->ops->events(c->store, &f, print, &w, err);
     if (out_is_json(&c->out))
         out_items_end(&c->out);
     return rc;

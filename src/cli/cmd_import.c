@@ -4,17 +4,12 @@
 #include "job_out.h"
 #include "lines.h"
 #include "mem.h"
+#include "meter.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 enum {
-    BATCH_MIN = 2000, /* smaller ones write the same pages again and again */
-    BATCH_START = 2000,
-    BATCH_MAX = 8000,
-    BATCH_SHORT_MS = 20, /* below: the batch may double */
-    BATCH_LONG_MS = 45,  /* above: it halves; transactions stay below 50 ms */
     BAD_SHOWN = 10,
     KINDS_SEEN_MAX = 256,
 };
@@ -44,13 +39,14 @@ struct import {
     struct job_spec fallback;
     struct job_spec *specs;
     struct add_result *results;
-    size_t n, batch;
+    size_t n;
+    struct batch batch;
     int64_t limit, added, known, bad;
     bool skip_bad;
     char *kinds[KINDS_SEEN_MAX];
     size_t n_kinds;
     int64_t size; /* of the file; 0: unknown */
-    struct boot start, said;
+    struct meter meter;
 };
 
 static void import_done(struct import *im)
@@ -64,57 +60,17 @@ static void import_done(struct import *im)
     free(im->results);
 }
 
-static struct dur elapsed(const struct import *im)
-{
-    return DUR_US(clock_boot().us - im->start.us);
-}
-
-static double per_second(const struct import *im)
-{
-    struct dur d = elapsed(im);
-    return d.us > 0 ? (double)(im->added + im->known) * 1e6 / (double)d.us : 0;
-}
-
-static void draw(const struct import *im, bool bar)
+static void progress(struct import *im)
 {
     AUTO_STR struct str s = STR_INIT(STR_LINE);
-    if (bar)
-        str_adds(&s, "\r\033[K");
+    if (!meter_due(&im->meter))
+        return;
     if (im->size)
         str_addf(&s, "%3d %%  ", (int)(im->in.bytes * 100 / im->size));
     str_addf(&s, "%lld lines, %lld added, %lld known, %.0f/s", (long long)im->in.number,
-             (long long)im->added, (long long)im->known, per_second(im));
-    if (!bar)
-        str_addc(&s, '\n');
-    if (fd_write_all(STDERR_FILENO, s.p, s.len) < 0)
-        return; /* progress is a courtesy */
-}
-
-/* A bar five times a second on a terminal, else a line every 10 s, later every 60 s. */
-static void progress(struct import *im)
-{
-    bool bar = im->c->talk;
-    struct boot now = clock_boot();
-    int64_t pause_ms = bar ? 200 : elapsed(im).us < DUR_S(600).us ? 10000 : 60000;
-    if (im->c->quiet || now.us - im->said.us < pause_ms * 1000)
-        return;
-    im->said = now;
-    draw(im, bar);
-}
-
-static void end_progress(const struct import *im)
-{
-    if (im->c->talk && !im->c->quiet && im->said.us != im->start.us)
-        fputs("\r\033[K", stderr);
-}
-
-/* Keep transactions short and few: aim between the two bounds. */
-static void adapt(struct import *im, struct dur took)
-{
-    if (took.us > DUR_MS(BATCH_LONG_MS).us && im->batch > BATCH_MIN)
-        im->batch /= 2;
-    else if (took.us < DUR_MS(BATCH_SHORT_MS).us && im->batch < BATCH_MAX && im->n >= im->batch)
-        im->batch *= 2;
+             (long long)im->added, (long long)im->known,
+             meter_per_second(&im->meter, im->added + im->known));
+    meter_draw(&im->meter, str_sv(&s));
 }
 
 static int flush(struct import *im, struct pawl_err *err)
@@ -130,7 +86,7 @@ static int flush(struct import *im, struct pawl_err *err)
             im->added++;
         else
             im->known++;
-    adapt(im, DUR_US(clock_boot().us - start.us));
+    batch_adapt(&im->batch, im->c, im->n, DUR_US(clock_boot().us - start.us));
     im->n = 0;
     arena_reset(&im->arena);
     progress(im);
@@ -177,7 +133,7 @@ static int read_job(struct import *im, struct sv line, struct pawl_err *err)
         return bad_line(im, err);
     check_kind(im, spec.kind);
     im->specs[im->n++] = spec;
-    return im->n >= im->batch ? flush(im, err) : 0;
+    return im->n >= im->batch.size ? flush(im, err) : 0;
 }
 
 /* One step of reading; *end is set when there is nothing more to do. */
@@ -214,7 +170,7 @@ static void print_json(const struct import *im)
     jw_kint(&w, "added", im->added);
     jw_kint(&w, "known", im->known);
     jw_kint(&w, "bad", im->bad);
-    jw_kms(&w, "took_ms", elapsed(im));
+    jw_kms(&w, "took_ms", meter_elapsed(&im->meter));
     jw_end_object(&w);
     out_object(&im->c->out, str_sv(&s));
 }
@@ -222,15 +178,15 @@ static void print_json(const struct import *im)
 static void summarize(const struct import *im)
 {
     AUTO_STR struct str s = STR_INIT(STR_LINE);
-    end_progress(im);
+    meter_end(&im->meter);
     if (out_is_json(&im->c->out))
         print_json(im);
     str_addf(&s, "%lld added, %lld known", (long long)im->added, (long long)im->known);
     if (im->bad)
         str_addf(&s, ", %lld bad line%s left out", (long long)im->bad, im->bad == 1 ? "" : "s");
     str_adds(&s, " in ");
-    dur_human(elapsed(im), &s);
-    str_addf(&s, " (%.0f/s)", per_second(im));
+    dur_human(meter_elapsed(&im->meter), &s);
+    str_addf(&s, " (%.0f/s)", meter_per_second(&im->meter, im->added + im->known));
     cli_say(im->c, "%s%s", cli_signal() ? "interrupted: " : "", str_cstr(&s));
 }
 
@@ -239,11 +195,11 @@ static int import_all(struct import *im, struct pawl_err *err)
     bool end = false;
     int rc = 0;
     cli_catch_signals();
-    im->start = im->said = clock_boot();
+    meter_start(&im->meter, im->c);
     while (rc == 0 && !end && !cli_signal())
         rc = step(im, &end, err);
     if (rc < 0) {
-        end_progress(im);
+        meter_end(&im->meter);
         if (out_is_json(&im->c->out))
             print_json(im);
         if (!err->hint[0] && (im->added || im->known))
@@ -285,7 +241,8 @@ static int run(struct cli *c, struct pawl_err *err)
     const char *name = c->args.pos[0];
     AUTO_FD int opened = -1;
     int fd = STDIN_FILENO;
-    AUTO(import_done) struct import im = {.c = c, .batch = BATCH_START};
+    AUTO(import_done) struct import im = {.c = c};
+    batch_init(&im.batch);
     arena_init(&im.arena);
     set_fallback(c, &im.fallback);
     im.skip_bad = args_has(&c->args, "skip-bad");
@@ -307,10 +264,11 @@ static int run(struct cli *c, struct pawl_err *err)
 const struct cmd cmd_import = {
     .name = "import",
     .usage = "FILE|- [OPTION]…",
-    .about = "Adds one job for every line of FILE, a JSON object each with the fields queue, kind, "
-             "key, host, priority, payload, max_attempts, timeout, at, in. An unknown field is "
-             "refused with its line; what was added before stays. Lines whose key is known add "
-             "nothing, so an import that was interrupted is simply run again.",
+    .about =
+        "Adds one job for every line of FILE, a JSON object each with the fields queue, kind, "
+        "key, host, lock, priority, payload, max_attempts, timeout, at, in. An unknown field is "
+        "refused with its line; what was added before stays. Lines whose key is known add "
+        "nothing, so an import that was interrupted is simply run again.",
     .opts = opts,
     .examples = examples,
     .min_args = 1,

@@ -28,6 +28,8 @@ static int look(struct cli *c, struct wall since, struct arena *a, struct report
     }
     rc = s->ops->report(s, since, d->queue, a, &d->view, err);
     if (rc == 0)
+        rc = s->ops->fetch_totals(s, since, d->queue, &d->fetches, err);
+    if (rc == 0)
         rc = s->ops->info(s, &d->info, err);
     if (rc == 0)
         d->logs = report_logs(s);
@@ -75,7 +77,8 @@ const struct cmd cmd_report = {
     .usage = "[--since DUR|TIME] [--queue QUEUE]",
     .about = "One screen about a period, the last 12 hours unless told: what ended and how, the "
              "rate over time, retries and how long they waited for what, workers that ended or "
-             "were lost, disk, the slowest jobs, and the errors of failed jobs in groups, each "
+             "were lost, what was fetched, disk, the slowest jobs, and the errors of failed jobs "
+             "in groups, each "
              "with the command to paste.\n\n"
              "The same failure with another number, path or id is one group. Counts start at the "
              "ten seconds that --since falls into; the slowest jobs are those of the newest "

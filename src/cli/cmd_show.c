@@ -1,5 +1,7 @@
 /* pawl show: everything about one job. */
+#include "artifacts_out.h"
 #include "clipboard.h"
+#include "fields.h"
 #include "fingerprint.h"
 #include "job_out.h"
 #include "mem.h"
@@ -15,24 +17,6 @@ static const struct example examples[] = {
     {"pawl show 1 --json", "the same for a script"},
     EXAMPLE_END,
 };
-
-static void put_field(struct str *s, const char *name, struct sv value)
-{
-    if (!value.p)
-        return;
-    str_addf(s, "%-13s", name);
-    text_safe(s, value, 0);
-    str_addc(s, '\n');
-}
-
-static void put_time(struct str *s, const char *name, struct wall t)
-{
-    AUTO_STR struct str text = STR_INIT(64);
-    if (!t.us)
-        return;
-    wall_format(t, &text);
-    put_field(s, name, str_sv(&text));
-}
 
 static void put_state(struct str *s, const struct job_view *job, bool color)
 {
@@ -58,7 +42,7 @@ static void put_error(struct str *s, const struct job_view *job)
     if (job->fingerprint) {
         char print[FINGERPRINT_TEXT];
         fingerprint_format(job->fingerprint, print);
-        put_field(s, "fingerprint", sv_of(print));
+        field_text(s, "fingerprint", sv_of(print));
     }
 }
 
@@ -72,7 +56,7 @@ static void put_counts(struct str *s, const struct job_view *job, const struct c
         str_addf(s, ", %d lost", job->lost);
     str_addf(s, "\n%-13s%lld\n", "fence", (long long)job->fence.v);
     dur_format(job_timeout(job, config), &text);
-    put_field(s, "timeout", str_sv(&text));
+    field_text(s, "timeout", str_sv(&text));
 }
 
 static void put_attempt(struct str *s, const struct attempt_view *a)
@@ -98,25 +82,25 @@ static void put_attempt(struct str *s, const struct attempt_view *a)
 static void put_job(struct str *s, const struct job_view *job, const struct cli *c)
 {
     str_addf(s, "%-13s%lld\n", "job", (long long)job->id.v);
-    put_field(s, "queue", job->queue);
-    put_field(s, "kind", job->kind);
-    put_field(s, "key", job->key);
-    put_field(s, "host", job->host);
-    put_field(s, "lock", job->lock);
+    field_text(s, "queue", job->queue);
+    field_text(s, "kind", job->kind);
+    field_text(s, "key", job->key);
+    field_text(s, "host", job->host);
+    field_text(s, "lock", job->lock);
     str_addf(s, "%-13s%d\n", "priority", job->priority);
     put_state(s, job, c->out.color);
     put_counts(s, job, c->config);
-    put_field(s, "worker", job->worker);
-    put_time(s, "created", job->created_at);
-    put_time(s, "available", job->available_at);
-    put_time(s, "claimed", job->claimed_at);
-    put_time(s, "lease until", job->lease_until);
-    put_time(s, "finished", job->finished_at);
+    field_text(s, "worker", job->worker);
+    field_time(s, "created", job->created_at);
+    field_time(s, "available", job->available_at);
+    field_time(s, "claimed", job->claimed_at);
+    field_time(s, "lease until", job->lease_until);
+    field_time(s, "finished", job->finished_at);
     if (job->parent.v)
         str_addf(s, "%-13s%lld\n", "parent", (long long)job->parent.v);
-    put_field(s, "payload", job->payload);
-    put_field(s, "progress", job->progress);
-    put_field(s, "result", job->result);
+    field_text(s, "payload", job->payload);
+    field_text(s, "progress", job->progress);
+    field_text(s, "result", job->result);
     put_error(s, job);
     if (job->n_attempts)
         str_adds(s, "attempts\n");
@@ -124,48 +108,74 @@ static void put_job(struct str *s, const struct job_view *job, const struct cli 
         put_attempt(s, &job->attempts[i]);
 }
 
-static void print(struct cli *c, const struct job_view *job)
+/* A job and what it left. */
+struct shown {
+    struct job_view job;
+    struct artifact_list artifacts; /* the newest of each name */
+    struct fetch_view fetch;
+    bool fetched;
+};
+
+static int load(struct cli *c, job_id id, struct arena *a, struct shown *out, struct pawl_err *err)
+{
+    const struct artifact_filter newest = {.job = id, .newest = true};
+    int rc = c->store->ops->job_get(c->store, id, a, &out->job, err);
+    if (rc == 0)
+        rc = artifacts_load(c, &newest, a, &out->artifacts, err);
+    return rc < 0 ? rc : fetch_load(c, id, a, &out->fetch, &out->fetched, err);
+}
+
+static void write_all(struct str *s, const struct shown *x, const struct config *config)
+{
+    struct jw w = jw_make(s);
+    jw_object(&w);
+    job_members(&w, &x->job, JOB_COMPLETE, config);
+    fetch_write(&w, x->fetched ? &x->fetch : NULL);
+    artifacts_write(&w, &x->artifacts);
+    jw_end_object(&w);
+}
+
+static void print(struct cli *c, const struct shown *x)
 {
     AUTO_STR struct str s = STR_INIT(STR_OUTPUT * 2);
     if (out_is_json(&c->out)) {
-        struct jw w = jw_make(&s);
-        job_write(&w, job, JOB_COMPLETE, c->config);
+        write_all(&s, x, c->config);
         out_object(&c->out, str_sv(&s));
-    } else {
-        put_job(&s, job, c);
-        out_put(&c->out, str_sv(&s));
+        return;
     }
+    put_job(&s, &x->job, c);
+    if (x->fetched)
+        fetch_put(&s, &x->fetch);
+    artifacts_put(&s, &x->artifacts);
+    out_put(&c->out, str_sv(&s));
 }
 
-static int copy(struct cli *c, const struct job_view *job, struct pawl_err *err)
+static int copy(struct cli *c, const struct shown *x, struct pawl_err *err)
 {
     AUTO_STR struct str s = STR_INIT(STR_OUTPUT * 2);
-    struct jw w = jw_make(&s);
     const char *how = NULL;
-    job_write(&w, job, JOB_COMPLETE, c->config);
+    write_all(&s, x, c->config);
     int rc = clipboard_put(str_sv(&s), &how, err);
     if (rc == 0)
-        cli_say(c, "job %lld copied: %zu bytes, by %s", (long long)job->id.v, s.len, how);
+        cli_say(c, "job %lld copied: %zu bytes, by %s", (long long)x->job.id.v, s.len, how);
     return rc;
 }
 
 static int run(struct cli *c, struct pawl_err *err)
 {
     job_id id;
-    struct arena a;
-    struct job_view job;
+    AUTO(arena_done) struct arena a;
+    struct shown x = {0};
+    arena_init(&a);
     if (cli_job_id(c->args.pos[0], &id, err) < 0)
         return PAWL_EUSAGE;
     int rc = cli_open(c, STORE_READ, err);
-    if (rc < 0)
-        return rc;
-    arena_init(&a);
-    rc = c->store->ops->job_get(c->store, id, &a, &job, err);
+    if (rc == 0)
+        rc = load(c, id, &a, &x, err);
     if (rc == 0 && args_has(&c->args, "copy"))
-        rc = copy(c, &job, err);
+        rc = copy(c, &x, err);
     else if (rc == 0)
-        print(c, &job);
-    arena_done(&a);
+        print(c, &x);
     return rc;
 }
 
@@ -173,7 +183,8 @@ const struct cmd cmd_show = {
     .name = "show",
     .usage = "ID [--copy]",
     .about = "Shows one job: its state and why, its data, result and last error, and every "
-             "attempt with worker, times and outcome.\n\n"
+             "attempt with worker, times and outcome; of a fetch the last exchange, and the "
+             "artifacts that it kept.\n\n"
              "--copy puts it as JSON into the clipboard: through the terminal (OSC 52, also over "
              "ssh), or with wl-copy, xclip or pbcopy.",
     .opts = opts,

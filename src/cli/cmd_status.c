@@ -163,11 +163,12 @@ static void print_attention(struct cli *c, struct sv line)
 }
 
 static void print_page(struct cli *c, const struct status_view *s, const struct queue_row *rows,
-                       size_t n)
+                       size_t n, const struct gate_list *gates)
 {
     print_header(c, rows, n);
-    status_attention(c, s, rows, n, print_attention);
+    status_attention(c, s, rows, n, gates, print_attention);
     print_queues(c, rows, n);
+    status_limited(&c->out, gates, s->now);
     print_running(c, s);
     print_last(c, "last done", s->last_done, s->n_last_done, s->now);
     print_last(c, "last failed", s->last_failed, s->n_last_failed, s->now);
@@ -176,20 +177,23 @@ static void print_page(struct cli *c, const struct status_view *s, const struct 
 static int show(struct cli *c, struct arena *a, struct pawl_err *err)
 {
     struct status_view s;
+    struct gate_list gates;
     size_t n;
     bool json = out_is_json(&c->out);
     int rc =
         c->store->ops->status(c->store, json ? WORKERS_RUNNING_MAX : RUNNING_SHOWN, a, &s, err);
+    if (rc == 0)
+        rc = status_gates(c, a, &gates, err);
     if (rc < 0)
         return rc;
     struct queue_row *rows = status_rows(&s, a, &n);
     if (!json) {
-        print_page(c, &s, rows, n);
+        print_page(c, &s, rows, n, &gates);
         return 0;
     }
     AUTO_STR struct str text = STR_INIT(STR_OUTPUT);
     struct jw w = jw_make(&text);
-    status_write(&w, &s, rows, n);
+    status_write(&w, &s, rows, n, &gates);
     out_object(&c->out, str_sv(&text));
     return 0;
 }
@@ -232,7 +236,8 @@ const struct cmd cmd_status = {
     .name = "status",
     .usage = "[--watch [--interval DUR] [--count N]]",
     .about = "One page: jobs by state, a line for each thing that needs you with the command to "
-             "paste, a row for each queue, what is running where and for how long, and the last "
+             "paste, a row for each queue, which limits are shut, what is running where and for "
+             "how long, and the last "
              "jobs done and failed.\n\n"
              "RATE is jobs done in the last minute, MEAN since the oldest job still there was "
              "added, ETA what is left at that rate.\n\n"

@@ -15,9 +15,9 @@ static const struct example examples[] = {
 };
 
 static const struct column columns[] = {
-    {"WORKER", false, 0, false}, {"STATE", false, 0, false}, {"SLOTS", true, 0, false},
-    {"RUNNING", true, 0, false}, {"UP", true, 0, false},     {"SEEN", true, 0, false},
-    {"POOLS", false, 0, false},
+    {"WORKER", false, 0, false}, {"STATE", false, 0, false},    {"SLOTS", true, 0, false},
+    {"RUNNING", true, 0, false}, {"UP", true, 0, false},        {"SEEN", true, 0, false},
+    {"POOLS", false, 40, false}, {"PREFLIGHT", false, 0, true},
 };
 
 int64_t worker_running(const struct status_view *status, const struct session_view *s)
@@ -45,10 +45,32 @@ void worker_write(struct jw *w, const struct status_view *status, const struct s
         jw_raw(w, s->pools);
     else
         jw_null(w);
+    jw_name(w, "preflight");
+    jw_raw(w, s->preflight.n ? s->preflight : SV("{}"));
     jw_kwall(w, "started_at", s->started_at);
     jw_kwall(w, "renewed_at", s->renewed_at);
     jw_kwall(w, "lease_until", s->lease_until);
     jw_kstring_or_null(w, "command", s->command ? sv_of(worker_command_name(s->command)) : SV_NONE);
+}
+
+bool worker_preflight(const struct session_view *s, size_t i, struct arena *a, struct sv *kind,
+                      struct sv *why)
+{
+    AUTO_JSON struct json doc = {0};
+    if (!s->alive || !s->preflight.n || json_parse(&doc, s->preflight, NULL) < 0 ||
+        json_type(&doc, 0) != JSON_OBJECT || i >= doc.nodes[0].count)
+        return false;
+    if (!a)
+        return true;
+    uint32_t k = json_first(&doc, 0);
+    while (i--)
+        k = json_after(&doc, k + 1);
+    struct sv name = json_string(&doc, k, a);
+    struct sv text = json_type(&doc, k + 1) == JSON_STRING ? json_string(&doc, k + 1, a)
+                                                           : json_source(&doc, k + 1);
+    *kind = sv_make(arena_strndup(a, name.p, name.n), name.n);
+    *why = sv_make(arena_strndup(a, text.p, text.n), text.n);
+    return true;
 }
 
 const char *worker_state(const struct status_view *status, const struct session_view *s)
@@ -97,6 +119,8 @@ static void print_table(struct cli *c, const struct status_view *status)
         table_dur(&t, DUR_US(status->now.us - s->started_at.us));
         table_dur(&t, DUR_US(status->now.us - s->renewed_at.us));
         table_text(&t, s->pools);
+        bool fails = worker_preflight(s, 0, NULL, NULL, NULL);
+        table_styled(&t, fails ? s->preflight : SV_NONE, STYLE_RED);
     }
     table_end(&t);
 }
@@ -181,9 +205,12 @@ static int run(struct cli *c, struct pawl_err *err)
 const struct cmd cmd_workers = {
     .name = "workers",
     .usage = "[list]\npause|resume|drain|stop NAME\npause|resume|drain|stop --all",
-    .about = "Lists the workers of the store, or asks one of them, by its name: pause takes no "
-             "more jobs until resume; drain ends when nothing is left to do; stop ends as on "
-             "SIGTERM. The worker hears it at its next renewal or wake-up.",
+    .about =
+        "Lists the workers of the store, or asks one of them, by its name: pause takes no "
+        "more jobs until resume; drain ends when nothing is left to do; stop ends as on "
+        "SIGTERM. No claim made after pause or stop takes anything; the worker itself hears it "
+        "at its next renewal or wake-up. PREFLIGHT are the kinds that a worker does not take "
+        "up because the check before them fails, and why.",
     .opts = opts,
     .examples = examples,
     .max_args = 2,

@@ -2,13 +2,15 @@
  * is fixed comes from the command and option tables, what changes from the store, which is only
  * read: nothing is created, and every look is bounded. */
 #include "cli.h"
+#include "limits_out.h"
 #include "mem.h"
 #include "text.h"
 #include <ctype.h>
 
 enum {
-    IDS_MAX = 50,     /* ids offered */
-    HOSTS_WALK = 1000 /* jobs looked at for hosts */
+    IDS_MAX = 50,      /* ids offered */
+    HOSTS_WALK = 1000, /* jobs looked at for hosts */
+    VALUES_MAX = 1000  /* gates and locks */
 };
 
 struct completion {
@@ -188,6 +190,52 @@ static void offer_hosts(struct completion *k)
         return; /* what was found stays offered */
 }
 
+static void offer_limits(struct completion *k)
+{
+    AUTO(arena_done) struct arena a;
+    struct limits l;
+    struct pawl_err ignored;
+    arena_init(&a);
+    if (!open_store(k) || limits_load(k->c, &a, &l, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < l.n; i++) {
+        AUTO_STR struct str covers = STR_INIT(LIMIT_TEXT_MAX);
+        limit_covers(&l.v[i].spec, &covers);
+        offer(k, l.v[i].spec.name, str_sv(&covers));
+    }
+}
+
+static bool each_value(void *arg, const struct gate_view *g)
+{
+    struct completion *k = arg;
+    offer(k, g->value, sv_of(breaker_state_name(g->state.breaker)));
+    return ++k->ids < VALUES_MAX;
+}
+
+/* Of the limit named before: the hosts, queues or kinds it has met. */
+static void offer_values(struct completion *k)
+{
+    const struct args *args = &k->c->args;
+    struct gate_filter f = {.limit = args->n_pos > 1 ? sv_of(args->pos[1]) : SV_NONE};
+    struct pawl_err ignored;
+    if (open_store(k) && k->c->store->ops->gates(k->c->store, &f, each_value, k, &ignored) < 0)
+        return; /* what was found stays offered */
+}
+
+static bool each_lock(void *arg, const struct lock_view *l)
+{
+    struct completion *k = arg;
+    offer(k, l->key, l->holder.id.v ? SV("held") : SV("free"));
+    return ++k->ids < VALUES_MAX;
+}
+
+static void offer_locks(struct completion *k)
+{
+    struct pawl_err ignored;
+    if (open_store(k) && k->c->store->ops->locks(k->c->store, SV_NONE, each_lock, k, &ignored) < 0)
+        return; /* what was found stays offered */
+}
+
 static void offer_id(struct completion *k, const struct job_view *job)
 {
     AUTO_STR struct str id = STR_INIT(64), doc = STR_INIT(STR_LINE);
@@ -260,6 +308,8 @@ static const struct {
     {"URL", offer_files, false},        {"DIR", offer_folders, false},
     {"ARG", offer_files, false},        {"CMD", offer_programs, false},
     {"COMMAND", offer_commands, false}, {"SETTING", offer_settings, false},
+    {"LIMIT", offer_limits, false},     {"VALUE", offer_values, false},
+    {"LOCK", offer_locks, false},
 };
 
 /* What stays of a list is up to its last comma. */

@@ -4,6 +4,7 @@
 
 #include "fd.h"
 #include "hash.h"
+#include "text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -104,6 +105,14 @@ static int configure(struct each_place *p, struct cli *c, int64_t attempts, stru
     return cli_config(c, flags, p->private_store ? 3 : 2, err);
 }
 
+static void say_place(const struct each_place *p, const struct cli *c)
+{
+    AUTO_STR struct str url = STR_INIT(STR_LINE);
+    text_url(&url, sv_of(c->config->store));
+    cli_say(c, "pawl: jobs are kept in %s%s", str_cstr(&url),
+            p->private_store ? " until all are done" : "");
+}
+
 int each_place_init(struct each_place *p, struct cli *c, const struct each_template *t,
                     int64_t attempts, struct pawl_err *err)
 {
@@ -118,15 +127,14 @@ int each_place_init(struct each_place *p, struct cli *c, const struct each_templ
     if (rc == 0)
         rc = configure(p, c, attempts, err);
     if (rc == 0)
-        cli_say(c, "pawl: jobs are kept in %s%s", c->config->store,
-                p->private_store ? " until all are done" : "");
+        say_place(p, c);
     return rc;
 }
 
 void each_place_done(struct each_place *p, struct cli *c, bool remove)
 {
     if (p->lock_fd >= 0 && p->private_store && remove)
-        c->app->scratch_free(c->config->store);
+        c->app->scratch_free(c->config, c->config->store);
     else if (p->lock_fd >= 0)
         rmdir(str_cstr(&p->folder)); /* fails where a store is in it: as it should */
     fd_closep(&p->lock_fd);

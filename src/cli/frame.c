@@ -360,7 +360,7 @@ static int count_lines(const struct str *s)
  * known, brings the selected one into it. */
 static void add_sections(struct frame *f, const struct watch_data *d, const struct watch_ui *ui)
 {
-    enum { QUEUES, RUNNING, FAILED, WORKERS, N };
+    enum { QUEUES, LIMITS, RUNNING, FAILED, WORKERS, N };
     struct out o[N];
     int want[N], got[N];
     for (int i = 0; i < N; i++)
@@ -370,8 +370,10 @@ static void add_sections(struct frame *f, const struct watch_data *d, const stru
         running_section(&o[RUNNING], d, ui);
     if (ui->filter != WATCH_RUNNING)
         failed_section(&o[FAILED], d, ui);
-    if (ui->filter == WATCH_ALL)
+    if (ui->filter == WATCH_ALL) {
+        status_limited(&o[LIMITS], &d->gates, d->status->now);
         workers_section(&o[WORKERS], d);
+    }
     for (int i = 0; i < N; i++)
         want[i] = count_lines(&o[i].buf);
     frame_share(want, N, f->rows - 1 - f->n, SECTION_LEAST, got);

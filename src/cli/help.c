@@ -6,7 +6,7 @@
 enum { TEXT_WIDTH = 80 };
 
 /* A screen has 24 lines, and the overview stays within: what is needed daily gets a line of its
- * own, the administration its names. */
+ * own, limits, lake and administration their names. */
 static void put_names(struct str *s, enum cmd_group group)
 {
     const char *sep = "";
@@ -26,7 +26,7 @@ static void put_group(struct str *s, const struct out *o, enum cmd_group group)
         if (commands[i].group != group)
             continue;
         out_styled(s, o->color, STYLE_BOLD, sv_of(head));
-        if (group == GROUP_ADMIN) {
+        if (group >= GROUP_LIMIT) {
             put_names(s, group);
             return;
         }
@@ -38,10 +38,10 @@ static void put_group(struct str *s, const struct out *o, enum cmd_group group)
 void help_overview(struct out *o)
 {
     AUTO_STR struct str s = STR_INIT(STR_LINE);
-    str_adds(&s, "usage: pawl [--store URL] [--config FILE] [-o table|json|ndjson] COMMAND …\n\n");
+    str_adds(&s, "usage: pawl [--store URL] [--config FILE] [-o table|json|ndjson] COMMAND …\n"
+                 "'pawl help COMMAND' explains one; the first step: pawl add -- echo hello\n\n");
     for (int group = 0; group < N_GROUPS; group++)
         put_group(&s, o, (enum cmd_group)group);
-    str_adds(&s, "\n'pawl help COMMAND' explains one; the first step: pawl add -- echo hello\n");
     out_put(o, str_sv(&s));
 }
 

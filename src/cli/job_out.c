@@ -117,10 +117,9 @@ static void write_times(struct jw *w, const struct job_view *job)
     jw_kwall(w, "finished_at", job->finished_at);
 }
 
-void job_write(struct jw *w, const struct job_view *job, enum job_detail detail,
-               const struct config *config)
+void job_members(struct jw *w, const struct job_view *job, enum job_detail detail,
+                 const struct config *config)
 {
-    jw_object(w);
     write_identity(w, job);
     write_budgets(w, job, config);
     write_times(w, job);
@@ -138,5 +137,12 @@ void job_write(struct jw *w, const struct job_view *job, enum job_detail detail,
             write_attempt(w, &job->attempts[i]);
         jw_end_array(w);
     }
+}
+
+void job_write(struct jw *w, const struct job_view *job, enum job_detail detail,
+               const struct config *config)
+{
+    jw_object(w);
+    job_members(w, job, detail, config);
     jw_end_object(w);
 }

@@ -12,6 +12,9 @@ enum job_detail {
 /* One object. The configuration resolves budgets and limits that the job leaves to it. */
 void job_write(struct jw *w, const struct job_view *job, enum job_detail detail,
                const struct config *config);
+/* The same without the braces around its members. */
+void job_members(struct jw *w, const struct job_view *job, enum job_detail detail,
+                 const struct config *config);
 
 /* What holds for the job: its own, its kind's, else the general setting. */
 int job_max_attempts(const struct job_view *job, const struct config *config);

@@ -225,3 +225,26 @@ int args_exclude(const struct args *a, const char *one, const char *other, struc
         return 0;
     return err_set(err, PAWL_EUSAGE, "--%s and --%s exclude each other", one, other);
 }
+
+static void put_list(struct str *s, const char *const *names)
+{
+    for (size_t i = 0; names[i]; i++)
+        str_addf(s, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
+}
+
+int args_verb(const struct args *a, const char *command, const char *const *names,
+              struct pawl_err *err)
+{
+    AUTO_STR struct str all = STR_INIT(STR_LINE);
+    const char *word = a->n_pos ? a->pos[0] : names[0];
+    size_t n = 0;
+    for (; names[n]; n++)
+        if (!strcmp(word, names[n]))
+            return (int)n;
+    const char *near = sv_nearest(sv_of(word), names, n);
+    err_set(err, PAWL_EUSAGE, "%s: unknown word '%s'", command, word);
+    put_list(&all, names);
+    if (near)
+        return err_hint(err, "did you mean '%s'?", near);
+    return err_hint(err, "%s", str_cstr(&all));
+}

@@ -60,6 +60,10 @@ PAWL_MUST_USE int args_dur(const struct args *a, const char *name, bool allow_no
 /* One of `names` (ended by NULL); its index. */
 PAWL_MUST_USE int args_choice(const struct args *a, const char *name, const char *const *names,
                               int *out, struct pawl_err *err);
+/* The first argument as one of a command's words (ended by NULL), the first of them where there is
+ * no argument: its index. USAGE naming the nearest. */
+PAWL_MUST_USE int args_verb(const struct args *a, const char *command, const char *const *names,
+                            struct pawl_err *err);
 /* USAGE that both were given. */
 PAWL_MUST_USE int args_exclude(const struct args *a, const char *one, const char *other,
                                struct pawl_err *err);

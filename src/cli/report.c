@@ -6,6 +6,7 @@
 #include "spark.h"
 #include "table.h"
 #include "text.h"
+#include "words.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -168,14 +169,26 @@ static void print_lost(struct out *o, const struct report_view *r)
     put_line(o, &s);
 }
 
-static void add_bytes(struct str *s, int64_t n)
+bool report_fetched(const struct report_data *d)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    double v = (double)n;
-    size_t u = 0;
-    for (; v >= 1024 && u + 1 < ARRAY_LEN(units); u++)
-        v /= 1024;
-    str_addf(s, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+    return d->fetches.fetched || d->fetches.not_modified || d->fetches.failed;
+}
+
+static void print_fetches(struct out *o, const struct report_data *d)
+{
+    const struct fetch_totals *f = &d->fetches;
+    AUTO_STR struct str s = STR_INIT(STR_LINE);
+    if (!report_fetched(d))
+        return;
+    add_label(&s, o, "fetched");
+    str_addf(&s, "%lld, %lld not modified, ", (long long)f->fetched, (long long)f->not_modified);
+    add_count(&s, o, "", f->failed, "failed", STYLE_RED);
+    str_adds(&s, "; ");
+    words_bytes(&s, f->wire_bytes);
+    str_adds(&s, " came, ");
+    words_bytes(&s, f->body_bytes);
+    str_adds(&s, " decoded");
+    put_line(o, &s);
 }
 
 static void print_disk(struct out *o, const struct report_data *d)
@@ -183,14 +196,14 @@ static void print_disk(struct out *o, const struct report_data *d)
     AUTO_STR struct str s = STR_INIT(STR_LINE);
     add_label(&s, o, "disk");
     str_adds(&s, "store ");
-    add_bytes(&s, d->info.bytes + d->info.log_bytes_pending);
+    words_bytes(&s, d->info.bytes + d->info.log_bytes_pending);
     if (d->logs.known) {
         str_adds(&s, ", logs ");
-        add_bytes(&s, d->logs.bytes);
+        words_bytes(&s, d->logs.bytes);
     }
     if (d->info.free_bytes >= 0) {
         str_adds(&s, ", free ");
-        add_bytes(&s, d->info.free_bytes);
+        words_bytes(&s, d->info.free_bytes);
     }
     put_line(o, &s);
 }
@@ -232,29 +245,6 @@ static void print_slowest(struct out *o, const struct report_view *r)
     o->width = width;
 }
 
-/* For a shell, in single quotes where it needs them. */
-static void add_quoted(struct str *s, struct sv word)
-{
-    static const char plain[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
-    AUTO_STR struct str quoted = STR_INIT(STR_LINE);
-    size_t n = 0;
-    while (n < word.n && memchr(plain, word.p[n], sizeof(plain) - 1))
-        n++;
-    if (n == word.n && n) {
-        str_add(s, word);
-        return;
-    }
-    str_addc(&quoted, '\'');
-    for (size_t i = 0; i < word.n; i++)
-        if (word.p[i] == '\'')
-            str_adds(&quoted, "'\"'\"'"); /* without a backslash, which text_safe would double */
-        else
-            str_addc(&quoted, word.p[i]);
-    str_addc(&quoted, '\'');
-    text_safe(s, str_sv(&quoted), 0);
-}
-
 static void add_paste(struct str *s, const struct report_error *e, struct sv queue)
 {
     char name[FINGERPRINT_TEXT];
@@ -263,7 +253,7 @@ static void add_paste(struct str *s, const struct report_error *e, struct sv que
     str_adds(s, name);
     if (queue.p) {
         str_adds(s, " --queue ");
-        add_quoted(s, queue);
+        text_shell(s, queue);
     }
 }
 
@@ -303,6 +293,7 @@ void report_print_rest(struct out *o, const struct report_data *d)
     print_rate(o, &d->view);
     print_lost(o, &d->view);
     print_workers(o, d);
+    print_fetches(o, d);
     print_disk(o, d);
     print_slowest(o, &d->view);
     print_errors(o, &d->view, d->queue, SIZE_MAX);

@@ -11,6 +11,7 @@ struct log_folder {
 struct report_data {
     struct sv queue; /* p NULL: all */
     struct report_view view;
+    struct fetch_totals fetches;
     struct status_view status;
     struct store_info info;
     struct log_folder logs;
@@ -18,6 +19,8 @@ struct report_data {
 
 /* The size of the logs, if that is cheap: a bounded number of files. */
 struct log_folder report_logs(struct store *s);
+/* Did fetches do anything? */
+bool report_fetched(const struct report_data *d);
 /* The page in parts, so that the first is there before the slower questions are asked. */
 void report_print_now(struct out *o, const struct report_data *d, struct wall since);
 void report_print_rest(struct out *o, const struct report_data *d);

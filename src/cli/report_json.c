@@ -100,6 +100,22 @@ static void write_int_or_null(struct jw *w, const char *name, int64_t v, bool kn
         jw_null(w);
 }
 
+static void write_fetches(struct jw *w, const struct report_data *d)
+{
+    jw_name(w, "fetches");
+    if (!report_fetched(d)) {
+        jw_null(w);
+        return;
+    }
+    jw_object(w);
+    jw_kint(w, "fetched", d->fetches.fetched);
+    jw_kint(w, "not_modified", d->fetches.not_modified);
+    jw_kint(w, "failed", d->fetches.failed);
+    jw_kint(w, "wire_bytes", d->fetches.wire_bytes);
+    jw_kint(w, "body_bytes", d->fetches.body_bytes);
+    jw_end_object(w);
+}
+
 static void write_disk(struct jw *w, const struct report_data *d)
 {
     jw_name(w, "disk");
@@ -125,6 +141,7 @@ void report_write(struct jw *w, const struct report_data *d)
     jw_kms(w, "backoff_ms", r->backoff);
     jw_kms(w, "retry_after_ms", r->retry_after);
     write_workers(w, d);
+    write_fetches(w, d);
     write_disk(w, d);
     write_slowest(w, r);
     write_errors(w, r);

@@ -45,6 +45,10 @@ struct act_words {
     unsigned states;   /* an id in another state is a CONFLICT; 0: any */
     const char *other; /* why, said then */
 };
+/* May n things be acted on? --yes, or the person at the terminal says so. 1: go on, 0: the person
+ * said no, USAGE where nobody is to be asked. */
+PAWL_MUST_USE int act_confirm(struct cli *c, const char *doing, const char *done, const char *what,
+                              int64_t n, struct pawl_err *err);
 /* What the request would look at and what it would change. */
 struct act_sum {
     int64_t matched, changed;

@@ -126,7 +126,45 @@ static void write_metrics(struct jw *w, const int64_t *v)
     jw_end_object(w);
 }
 
-void status_write(struct jw *w, const struct status_view *s, const struct queue_row *rows, size_t n)
+int status_gates(struct cli *c, struct arena *a, struct gate_list *out, struct pawl_err *err)
+{
+    const struct gate_filter shut = {.shut = true};
+    return gates_collect(c, &shut, GATES_WRITTEN, a, out, err);
+}
+
+void status_limited(struct out *o, const struct gate_list *gates, struct wall now)
+{
+    static const struct column columns[] = {
+        {"LIMITED BY", false, 48, false}, {"WHY", false, 0, false},   {"USED", true, 0, false},
+        {"UNTIL", true, 0, true},         {"PARKED", true, 0, false},
+    };
+    struct table t;
+    size_t n = 0;
+    while (n < gates->n && gate_hinders(&gates->v[n]))
+        n++;
+    if (!n)
+        return;
+    out_put(o, SV("\n"));
+    table_begin(&t, o, columns, ARRAY_LEN(columns));
+    for (size_t i = 0; i < n && i < GATES_SHOWN; i++)
+        gate_cells(&t, &gates->v[i], now);
+    table_end(&t);
+    if (n > GATES_SHOWN)
+        out_putf(o, "… %s%zu more: pawl limit list\n",
+                 gates->shut > (int64_t)gates->n ? "at least " : "", n - GATES_SHOWN);
+}
+
+static void write_gates(struct jw *w, const struct gate_list *gates)
+{
+    jw_name(w, "gates");
+    jw_array(w);
+    for (size_t i = 0; gates && i < gates->n; i++)
+        gate_write(w, &gates->v[i]);
+    jw_end_array(w);
+}
+
+void status_write(struct jw *w, const struct status_view *s, const struct queue_row *rows, size_t n,
+                  const struct gate_list *gates)
 {
     jw_object(w);
     jw_name(w, "jobs");
@@ -145,6 +183,7 @@ void status_write(struct jw *w, const struct status_view *s, const struct queue_
         jw_end_object(w);
     }
     jw_end_array(w);
+    write_gates(w, gates);
     jw_name(w, "metrics");
     write_metrics(w, s->metrics);
     jw_end_object(w);

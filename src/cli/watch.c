@@ -40,7 +40,8 @@ static void collect_attention(struct view *w)
     str_clear(&w->attention);
     w->c->out.buf = w->attention;
     w->c->out.keep = true;
-    status_attention(w->c, &w->status, w->data.rows, w->data.n_rows, note_attention);
+    status_attention(w->c, &w->status, w->data.rows, w->data.n_rows, &w->data.gates,
+                     note_attention);
     w->attention = w->c->out.buf;
     w->c->out = real;
     w->data.attention = str_sv(&w->attention);
@@ -52,7 +53,10 @@ static int look(struct view *w, struct pawl_err *err)
     struct store *s = w->c->store;
     w->looked = clock_boot();
     arena_reset(&w->arena);
+    w->data.gates = (struct gate_list){0};
     int rc = s->ops->status(s, WORKERS_RUNNING_MAX, &w->arena, &w->status, err);
+    if (rc == 0)
+        rc = status_gates(w->c, &w->arena, &w->data.gates, err);
     if (rc == PAWL_ELOCKED) {
         w->status = (struct status_view){.now = s->ops->now(s)};
         snprintf(w->ui.note, sizeof(w->ui.note), "%s", err->msg);

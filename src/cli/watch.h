@@ -21,7 +21,8 @@ struct watch_data {
     const struct status_view *status;
     const struct queue_row *rows;
     size_t n_rows;
-    struct sv attention; /* lines, harmless already */
+    struct gate_list gates; /* that are shut */
+    struct sv attention;    /* lines, harmless already */
     const char *store;
     struct dur interval;
 };

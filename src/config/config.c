@@ -11,6 +11,12 @@ static void kind_done(struct kind_conf *k)
     string_list_clear(&k->command);
     string_list_clear(&k->env);
     string_list_clear(&k->transient_log);
+    string_list_clear(&k->throttled_log);
+    string_list_clear(&k->preflight);
+    free(k->preflight_url);
+    free(k->url);
+    free(k->secret);
+    free(k->throttled_exit.v);
     free(k->transient_exit.v);
     free(k->fatal_exit.v);
 }
@@ -19,14 +25,15 @@ static void origins_free(struct config_origins *o)
 {
     for (size_t i = 0; i < N_OPTIONS; i++)
         free(o->option[i]);
-    for (size_t i = 0; i < o->n_kinds; i++) {
-        free(o->kinds[i].key);
-        free(o->kinds[i].value);
-        free(o->kinds[i].origin);
+    for (size_t i = 0; i < o->n_shown; i++) {
+        free(o->shown[i].key);
+        free(o->shown[i].value);
+        free(o->shown[i].origin);
     }
-    free(o->kinds);
+    free(o->shown);
     free(o->pools);
     free(o->pass_env);
+    free(o->compress_types);
     free(o);
 }
 
@@ -41,7 +48,11 @@ void config_free(struct config *c)
         kind_done(&c->kinds[i]);
     free(c->kinds);
     pools_clear(c);
+    limits_clear(c);
+    retention_clear(c);
+    alerts_clear(c);
     string_list_clear(&c->pass_env);
+    string_list_clear(&c->compress_types);
     free(c->file);
     origins_free(c->origins);
     free(c);
@@ -103,7 +114,12 @@ void config_each(const struct config *c, void (*each)(void *arg, const struct co
     names_format(&c->pass_env, &text);
     each(arg, &(struct config_value){"exec.pass_env", str_cstr(&text), or_default(o->pass_env),
                                      "variables of the worker that jobs inherit"});
-    for (size_t i = 0; i < o->n_kinds; i++)
-        each(arg, &(struct config_value){o->kinds[i].key, o->kinds[i].value, o->kinds[i].origin,
-                                         o->kinds[i].doc});
+    str_clear(&text);
+    names_format(&c->compress_types, &text);
+    each(arg,
+         &(struct config_value){"lake.compress.types", str_cstr(&text),
+                                or_default(o->compress_types), "content types kept compressed"});
+    for (size_t i = 0; i < o->n_shown; i++)
+        each(arg, &(struct config_value){o->shown[i].key, o->shown[i].value, o->shown[i].origin,
+                                         o->shown[i].doc});
 }

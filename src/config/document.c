@@ -1,4 +1,4 @@
-/* docs/config.md, made from config.def and kinds.def. */
+/* docs/config.md, made from config.def, kinds.def, limits.def, alerts.def and alert_topics.def. */
 #include "load.h"
 
 static const char head[] =
@@ -25,8 +25,9 @@ static const char head[] =
     "`secrets_dir/NAME` without its last line feed, and shown as `***`.\n"
     "- A variable under `env:` whose name says that it is a secret (`…PASSWORD`, `…TOKEN`, "
     "`…SECRET`, `…API_KEY`) is refused in a file that everybody can read.\n"
-    "- `worker.heartbeat` is at most a third of `worker.lease`, `retry.base` at most `retry.max`; "
-    "where only the other one is set, the default gives way.\n";
+    "- `worker.heartbeat` is at most a third of `worker.lease`, `retry.base` at most `retry.max`, "
+    "`breaker.pause` at most `breaker.max_pause`; where only the other one is set, the default "
+    "gives way.\n";
 
 static const char table_head[] = "| key | type | default | bounds | environment | meaning |\n"
                                  "|---|---|---|---|---|---|\n";
@@ -44,11 +45,43 @@ static const char structures[] =
     "\n"
     "`exec.pass_env` lists variables of the worker that jobs inherit besides the few they always "
     "get. Environment: `PAWL_EXEC_PASS_ENV='AWS_REGION,LANG'`.\n"
+    "\n## Compression in the lake\n"
+    "\n"
+    "`lake.compress.types` lists content types whose bodies are kept compressed with zstd, such as "
+    "`text/html`; `text/*` stands for all that begin so. Hashes and sizes are those of the bytes "
+    "as they came, and `cat`, `export` and `verify` read through it. Nothing is compressed unless "
+    "listed. Environment: `PAWL_LAKE_COMPRESS_TYPES='text/html,application/json'`.\n"
     "\n## Kinds\n"
     "\n"
     "`kinds` maps the name of a kind to what runs it. A job of that kind gets its whole payload on "
-    "standard input. The built-in kinds `exec` and `noop` cannot be defined again. Only in the "
-    "file.\n"
+    "standard input, or with handler `http` posted to its URL. The built-in kinds `exec`, `fetch` "
+    "and `noop` cannot be defined again. Only in the file.\n"
+    "\n";
+
+static const char limits_head[] =
+    "\n## Limits\n"
+    "\n"
+    "`limits` is a list of caps on what runs and starts at a time, over all workers of the store. "
+    "Selectors (`queue`, `kind`, `host` or `hosts`) narrow down together; where several limits "
+    "hold for a job, all must admit it. `pawl run` makes the list hold when its text, "
+    "`claim_order` or `priority_aging` changed; what an operator set with `pawl limit set` wins "
+    "until `pawl limit reset`. A file with none of the three leaves the store as it is. Limit "
+    "`every-host` is built in (kind fetch, each host but this machine: `concurrency: 2`, `rate: "
+    "1/s`); an entry of that name replaces it. Only in the file.\n"
+    "\n";
+
+static const char retention_text[] =
+    "\n## Retention of one queue\n"
+    "\n"
+    "`retention.queues` maps the name of a queue to `done`, `failed` (durations, or none), "
+    "`max_done` and `max_failed` (numbers, 0: no bound); what it does not say is as under "
+    "`retention`. Only in the file.\n";
+
+static const char alerts_head[] =
+    "\n## Alerts\n"
+    "\n"
+    "`alerts` is a list of who is told of what, by a command or by a signed POST; docs/alerts.md "
+    "shows what is sent. Only in the file.\n"
     "\n";
 
 static const char example[] =
@@ -58,8 +91,17 @@ static const char example[] =
     "store: sqlite:pawl.db\n"
     "worker: {slots: 8, pools: {parse: 4, \"*\": 2}, lease: 30s, heartbeat: 10s}\n"
     "retry: {max_attempts: 3, base: 2s, max: 5m}\n"
-    "retention: {done: 30d, failed: 90d, keys: 90d}\n"
+    "claim_order: fair\n"
+    "limits:\n"
+    "  - {name: each-host, each: host, concurrency: 2, rate: 1/s}\n"
+    "  - {name: wikimedia, hosts: [\"*.wikipedia.org\", \"*.wikimedia.org\"], replaces: true,\n"
+    "     concurrency: 3, rate: 200/min, breaker: {threshold: 10, pause: 5m}}\n"
+    "  - {name: unpaywall, queue: unpaywall, concurrency: 2, breaker: none}\n"
+    "breaker: {threshold: 5, pause: 60s}\n"
+    "retention: {done: 30d, failed: 90d, keys: 90d, queues: {feed: {done: 1d, max_done: 100000}}}\n"
     "exec: {pass_env: [LANG], grace: 5s}\n"
+    "lake: {path: lake, compress: {types: [text/html, \"application/*\"], level: 3}}\n"
+    "fetch: {contact: you@example.org, robots: true}\n"
     "kinds:\n"
     "  parse:\n"
     "    command: [parse-doc, --json]\n"
@@ -68,7 +110,12 @@ static const char example[] =
     "    env: {PARSER_MODE: fast}\n"
     "    transient_exit: [75]\n"
     "    fatal_exit: [65]\n"
-    "    transient_log: [\"429\", overloaded]\n"
+    "    throttled_log: [\"429\", overloaded]\n"
+    "    preflight: [parse-doc, --version]\n"
+    "  hook:\n"
+    "    handler: http\n"
+    "    url: https://parser.example.org/jobs\n"
+    "    timeout: 30s\n"
     "```\n";
 
 /* The part of a key before its dot, "" for a key without. */
@@ -128,18 +175,60 @@ static bool seen_before(size_t i)
 static void add_kind_keys(struct str *out)
 {
     static const struct {
-        const char *name, *type, *bounds, *doc;
-        bool exec_only;
+        const char *name, *type, *bounds, *doc, *handler;
     } keys[] = {
-#define KEY(name_, read_, exec_only_, type_, bounds_, doc_)                                        \
-    {#name_, type_, bounds_, doc_, exec_only_},
+#define KEY(name_, read_, handler_, type_, bounds_, doc_) {#name_, type_, bounds_, doc_, handler_},
 #include "kinds.def"
 #undef KEY
     };
     str_adds(out, "| key | type | bounds | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        str_addf(out, "| `%s` | %s | %s | %s", keys[i].name, keys[i].type, keys[i].bounds,
+                 keys[i].doc);
+        if (keys[i].handler[0])
+            str_addf(out, " (handler %s)", keys[i].handler);
+        str_adds(out, " |\n");
+    }
+}
+
+static void add_limit_keys(struct str *out)
+{
+    static const struct {
+        const char *name, *type, *bounds, *doc;
+    } keys[] = {
+#define KEY(name_, read_, type_, bounds_, doc_) {#name_, type_, bounds_, doc_},
+#include "limits.def"
+#undef KEY
+    };
+    str_adds(out, "| key | type | bounds | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        str_addf(out, "| `%s` | %s | %s | %s%s |\n", keys[i].name, keys[i].type, keys[i].bounds,
-                 keys[i].doc, keys[i].exec_only ? " (handler exec)" : "");
+        str_addf(out, "| `%s` | %s | %s | %s |\n", keys[i].name, keys[i].type, keys[i].bounds,
+                 keys[i].doc);
+}
+
+static void add_alert_keys(struct str *out)
+{
+    static const struct {
+        const char *name, *type, *bounds, *doc;
+    } keys[] = {
+#define KEY(name_, read_, type_, bounds_, doc_) {#name_, type_, bounds_, doc_},
+#include "alerts.def"
+#undef KEY
+    };
+    static const struct {
+        const char *name, *doc;
+    } topics[] = {
+#define X(name_, text_, doc_) {text_, doc_},
+#include "alert_topics.def"
+#undef X
+    };
+    str_adds(out, "| key | type | bounds | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        str_addf(out, "| `%s` | %s | %s | %s |\n", keys[i].name, keys[i].type, keys[i].bounds,
+                 keys[i].doc);
+    str_adds(out, "\n| on | told when |\n|---|---|\n");
+    for (size_t i = 0; i < ARRAY_LEN(topics); i++)
+        str_addf(out, "| `%s` | %s |\n", topics[i].name, topics[i].doc);
 }
 
 void config_document(struct str *out)
@@ -150,5 +239,10 @@ void config_document(struct str *out)
             add_section(out, section_of(options[i].key));
     str_adds(out, structures);
     add_kind_keys(out);
+    str_adds(out, limits_head);
+    add_limit_keys(out);
+    str_adds(out, retention_text);
+    str_adds(out, alerts_head);
+    add_alert_keys(out);
     str_adds(out, example);
 }

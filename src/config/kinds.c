@@ -1,102 +1,63 @@
-/* kinds: what each configured kind of job runs. Keys come from kinds.def; what was read is also
- * kept as text for config_each(), with secrets masked at once. */
-#include "load.h"
+/* kinds: what each configured kind of job runs. Keys come from kinds.def. */
+#include "reading.h"
 
 #include "json.h"
 #include "text.h"
 #include <stdio.h>
 
-enum { KIND_NAME_MAX = 255, COMMAND_MAX = 1000, LIST_MAX = 1000 };
+enum { KIND_NAME_MAX = 255 };
 
 /* One kind being read. */
-struct reading {
-    struct load *l;
+struct reading_kind {
+    struct reading r; /* first: readers get it */
     struct kind_conf *kind;
-    char key[320];   /* "kinds.parse.command", for messages */
-    struct str show; /* the value read, as it may be shown */
     bool given_transient_exit;
 };
 
-static int want(struct reading *r, const struct yaml_node *n, enum yaml_type type, const char *what)
+static struct kind_conf *kind_of(struct reading *r)
 {
-    if (n->type == type && !yaml_is_null(n))
-        return 0;
-    return load_fail(r->l, n, r->key, "%s; %s is expected",
-                     yaml_is_null(n) ? "no value" : yaml_type_name(n), what);
-}
-
-static int read_scalar(struct reading *r, const struct yaml_node *n, const char *what,
-                       struct file_text *out)
-{
-    if (want(r, n, YAML_TEXT, what) < 0 || load_text(r->l, n, r->key, out) < 0)
-        return PAWL_ECONFIG;
-    return 0;
-}
-
-static struct sv masked(const struct file_text *v)
-{
-    return v->secret ? SV("***") : v->text;
+    return ((struct reading_kind *)r)->kind;
 }
 
 static int read_handler(struct reading *r, const struct yaml_node *n)
 {
-    static const char *const handlers[] = {"exec", "noop"};
+    static const char *const handlers[] = {"exec", "fetch", "http", "noop"};
     struct file_text v;
     char shown[SHORT_TEXT];
-    if (read_scalar(r, n, "a handler", &v) < 0)
+    if (reading_scalar(r, n, "a handler", &v) < 0)
         return PAWL_ECONFIG;
     for (size_t i = 0; i < ARRAY_LEN(handlers); i++)
         if (sv_eq(v.text, sv_of(handlers[i]))) {
-            free(r->kind->handler);
-            r->kind->handler = mem_strdup(handlers[i]);
+            free(kind_of(r)->handler);
+            kind_of(r)->handler = mem_strdup(handlers[i]);
             str_adds(&r->show, handlers[i]);
             return 0;
         }
     const char *near = sv_nearest(v.text, handlers, ARRAY_LEN(handlers));
-    return load_fail(r->l, n, r->key, "no handler \"%s\"%s%s%s", short_text(masked(&v), shown),
-                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+    return load_fail(r->l, n, r->key, "no handler \"%s\"%s%s%s",
+                     short_text(reading_masked(&v), shown), near ? "; did you mean \"" : "",
+                     near ? near : "", near ? "\"?" : "");
 }
 
-static int read_texts(struct reading *r, const struct yaml_node *n, struct string_list *out)
+static int read_argv(struct reading *r, const struct yaml_node *n, struct string_list *out)
 {
-    struct jw w = jw_make(&r->show);
-    if (want(r, n, YAML_LIST, "a list") < 0)
+    if (reading_texts(r, n, out) < 0)
         return PAWL_ECONFIG;
-    jw_array(&w);
-    for (const struct yaml_node *m = n->first; m; m = m->next) {
-        struct file_text v;
-        if (read_scalar(r, m, "text", &v) < 0)
-            return PAWL_ECONFIG;
-        if (out->n == LIST_MAX)
-            return load_fail(r->l, m, r->key, "more than %d entries", LIST_MAX);
-        string_list_add(out, v.text);
-        jw_string(&w, masked(&v));
-    }
-    jw_end_array(&w);
+    if (!out->n)
+        return load_fail(r->l, n, r->key, "the list is empty; program and arguments are expected");
+    if (!out->v[0][0])
+        return load_fail(r->l, n, r->key, "the program's name is empty");
     return 0;
 }
 
 static int read_command(struct reading *r, const struct yaml_node *n)
 {
-    if (read_texts(r, n, &r->kind->command) < 0)
-        return PAWL_ECONFIG;
-    if (!r->kind->command.n)
-        return load_fail(r->l, n, r->key, "the list is empty; program and arguments are expected");
-    if (!r->kind->command.v[0][0])
-        return load_fail(r->l, n, r->key, "the program's name is empty");
-    return 0;
+    return read_argv(r, n, &kind_of(r)->command);
 }
 
 static int read_cwd(struct reading *r, const struct yaml_node *n)
 {
-    struct file_text v;
-    if (read_scalar(r, n, "a folder", &v) < 0)
-        return PAWL_ECONFIG;
-    if (!v.text.n)
-        return load_fail(r->l, n, r->key, "the text is empty");
-    r->kind->cwd = mem_dup(v.text.p, v.text.n);
-    str_add(&r->show, masked(&v));
-    return 0;
+    return reading_text(r, n, "a folder", &kind_of(r)->cwd);
 }
 
 static int check_variable(struct reading *r, const struct yaml_node *n, const struct file_text *v)
@@ -120,68 +81,46 @@ static int check_variable(struct reading *r, const struct yaml_node *n, const st
 static int read_env(struct reading *r, const struct yaml_node *n)
 {
     struct jw w = jw_make(&r->show);
-    if (want(r, n, YAML_MAP, "a mapping") < 0)
+    if (reading_want(r, n, YAML_MAP, "a mapping") < 0)
         return PAWL_ECONFIG;
     jw_object(&w);
     for (const struct yaml_node *m = n->first; m; m = m->next) {
         struct file_text v;
-        if (read_scalar(r, m, "text", &v) < 0 || check_variable(r, m, &v) < 0)
+        if (reading_scalar(r, m, "text", &v) < 0 || check_variable(r, m, &v) < 0)
             return PAWL_ECONFIG;
         AUTO_STR struct str pair = STR_INIT(2 << 20);
         str_add(&pair, m->name);
         str_addc(&pair, '=');
         str_add(&pair, v.text);
-        string_list_add(&r->kind->env, str_sv(&pair));
+        string_list_add(&kind_of(r)->env, str_sv(&pair));
         AUTO_FREE char *name = mem_dup(m->name.p, m->name.n);
         v.secret = v.secret || env_name_secret(m->name);
-        jw_kstring(&w, name, masked(&v));
+        jw_kstring(&w, name, reading_masked(&v));
     }
     jw_end_object(&w);
     return 0;
 }
 
-static int read_dur(struct reading *r, const struct yaml_node *n, struct dur *out)
-{
-    struct file_text v;
-    if (read_scalar(r, n, "a duration", &v) < 0)
-        return PAWL_ECONFIG;
-    if (value_dur(v.text, "10ms", "30d", true, out, r->l->err) < 0)
-        return load_wrap(r->l, n, r->key, v.secret);
-    dur_format(*out, &r->show);
-    return 0;
-}
-
 static int read_timeout(struct reading *r, const struct yaml_node *n)
 {
-    return read_dur(r, n, &r->kind->timeout);
+    return reading_dur(r, n, "10ms", "30d", true, &kind_of(r)->timeout);
 }
 
 static int read_idle_timeout(struct reading *r, const struct yaml_node *n)
 {
     struct dur d;
-    if (read_dur(r, n, &d) < 0)
+    if (reading_dur(r, n, "10ms", "30d", true, &d) < 0)
         return PAWL_ECONFIG;
-    r->kind->idle_timeout = d.us < 0 ? DUR_US(0) : d;
-    return 0;
-}
-
-static int read_int(struct reading *r, const struct yaml_node *n, int min, int max, int *out)
-{
-    struct file_text v;
-    int64_t i;
-    if (read_scalar(r, n, "a whole number", &v) < 0)
-        return PAWL_ECONFIG;
-    if (value_int(v.text, min, max, &i, r->l->err) < 0)
-        return load_wrap(r->l, n, r->key, v.secret);
-    *out = (int)i;
+    kind_of(r)->idle_timeout = d.us < 0 ? DUR_US(0) : d;
     return 0;
 }
 
 static int read_max_attempts(struct reading *r, const struct yaml_node *n)
 {
-    if (read_int(r, n, 1, 1000000, &r->kind->max_attempts) < 0)
+    int64_t v;
+    if (reading_number(r, n, 1, 1000000, &v) < 0)
         return PAWL_ECONFIG;
-    str_addi(&r->show, r->kind->max_attempts);
+    kind_of(r)->max_attempts = (int)v;
     return 0;
 }
 
@@ -199,22 +138,23 @@ static bool int_list_has(const struct int_list *list, int v)
     return false;
 }
 
+/* No code may be in `other` too; `names` says which two these are. */
 static int read_exit_codes(struct reading *r, const struct yaml_node *n, struct int_list *out,
-                           const struct int_list *other)
+                           const struct int_list *other, const char *names)
 {
     struct jw w = jw_make(&r->show);
-    if (want(r, n, YAML_LIST, "a list of exit codes") < 0)
+    if (reading_want(r, n, YAML_LIST, "a list of exit codes") < 0)
         return PAWL_ECONFIG;
     jw_array(&w);
     for (const struct yaml_node *m = n->first; m; m = m->next) {
-        int code = 0;
-        if (read_int(r, m, 1, 255, &code) < 0)
+        int64_t code = 0;
+        if (reading_int(r, m, 1, 255, &code) < 0)
             return PAWL_ECONFIG;
-        if (int_list_has(other, code))
-            return load_fail(r->l, m, r->key, "%d is both in transient_exit and fatal_exit", code);
-        if (int_list_has(out, code))
-            return load_fail(r->l, m, r->key, "%d twice", code);
-        int_list_add(out, code);
+        if (int_list_has(other, (int)code))
+            return load_fail(r->l, m, r->key, "%d is both in %s", (int)code, names);
+        if (int_list_has(out, (int)code))
+            return load_fail(r->l, m, r->key, "%d twice", (int)code);
+        int_list_add(out, (int)code);
         jw_int(&w, code);
     }
     jw_end_array(&w);
@@ -223,51 +163,116 @@ static int read_exit_codes(struct reading *r, const struct yaml_node *n, struct 
 
 static int read_transient_exit(struct reading *r, const struct yaml_node *n)
 {
-    r->given_transient_exit = true;
-    return read_exit_codes(r, n, &r->kind->transient_exit, &r->kind->fatal_exit);
+    struct kind_conf *k = kind_of(r);
+    ((struct reading_kind *)r)->given_transient_exit = true;
+    return read_exit_codes(r, n, &k->transient_exit, &k->fatal_exit,
+                           "transient_exit and fatal_exit");
 }
 
 static int read_fatal_exit(struct reading *r, const struct yaml_node *n)
 {
-    return read_exit_codes(r, n, &r->kind->fatal_exit, &r->kind->transient_exit);
+    struct kind_conf *k = kind_of(r);
+    if (read_exit_codes(r, n, &k->fatal_exit, &k->transient_exit, "transient_exit and fatal_exit") <
+        0)
+        return PAWL_ECONFIG;
+    for (size_t i = 0; i < k->fatal_exit.n; i++)
+        if (int_list_has(&k->throttled_exit, k->fatal_exit.v[i]))
+            return load_fail(r->l, n, r->key, "%d is both in throttled_exit and fatal_exit",
+                             k->fatal_exit.v[i]);
+    return 0;
+}
+
+static int read_throttled_exit(struct reading *r, const struct yaml_node *n)
+{
+    struct kind_conf *k = kind_of(r);
+    return read_exit_codes(r, n, &k->throttled_exit, &k->fatal_exit,
+                           "throttled_exit and fatal_exit");
+}
+
+static int read_patterns(struct reading *r, const struct yaml_node *n, struct string_list *out)
+{
+    if (reading_texts(r, n, out) < 0)
+        return PAWL_ECONFIG;
+    for (size_t i = 0; i < out->n; i++)
+        if (!out->v[i][0])
+            return load_fail(r->l, n, r->key, "an empty text would match every log");
+    return 0;
 }
 
 static int read_transient_log(struct reading *r, const struct yaml_node *n)
 {
-    if (read_texts(r, n, &r->kind->transient_log) < 0)
+    return read_patterns(r, n, &kind_of(r)->transient_log);
+}
+
+static int read_throttled_log(struct reading *r, const struct yaml_node *n)
+{
+    return read_patterns(r, n, &kind_of(r)->throttled_log);
+}
+
+/* {url: URL} */
+static int read_preflight_url(struct reading *r, const struct yaml_node *n)
+{
+    struct file_text v;
+    const struct yaml_node *m = n->first;
+    if (!m || m->next || !sv_eq(m->name, SV("url")))
+        return load_fail(r->l, n, r->key, "url is expected, and nothing besides");
+    if (reading_scalar(r, m, "a URL", &v) < 0)
         return PAWL_ECONFIG;
-    for (size_t i = 0; i < r->kind->transient_log.n; i++)
-        if (!r->kind->transient_log.v[i][0])
-            return load_fail(r->l, n, r->key, "an empty text would match every log");
+    if (!sv_starts(v.text, SV("http://")) && !sv_starts(v.text, SV("https://")))
+        return load_fail(r->l, m, r->key, "http://… or https://… is expected");
+    free(kind_of(r)->preflight_url);
+    kind_of(r)->preflight_url = mem_dup(v.text.p, v.text.n);
+    struct jw w = jw_make(&r->show);
+    jw_object(&w);
+    jw_kstring(&w, "url", reading_masked(&v));
+    jw_end_object(&w);
     return 0;
+}
+
+static int read_preflight(struct reading *r, const struct yaml_node *n)
+{
+    if (n->type == YAML_MAP)
+        return read_preflight_url(r, n);
+    return read_argv(r, n, &kind_of(r)->preflight);
+}
+
+static int read_preflight_ttl(struct reading *r, const struct yaml_node *n)
+{
+    return reading_dur(r, n, "100ms", "1d", false, &kind_of(r)->preflight_ttl);
+}
+
+static int read_preflight_timeout(struct reading *r, const struct yaml_node *n)
+{
+    return reading_dur(r, n, "10ms", "10m", false, &kind_of(r)->preflight_timeout);
+}
+
+static int read_url(struct reading *r, const struct yaml_node *n)
+{
+    return reading_url(r, n, &kind_of(r)->url);
+}
+
+static int read_secret(struct reading *r, const struct yaml_node *n)
+{
+    return reading_secret(r, n, &kind_of(r)->secret);
 }
 
 static const struct kind_key {
     const char *name;
     int (*read)(struct reading *r, const struct yaml_node *n);
-    bool exec_only;
+    const char *handler; /* "": any */
     const char *doc;
 } kind_keys[] = {
-#define KEY(name_, read_, exec_only_, type_, bounds_, doc_) {#name_, read_, exec_only_, doc_},
+#define KEY(name_, read_, handler_, type_, bounds_, doc_) {#name_, read_, handler_, doc_},
 #include "kinds.def"
 #undef KEY
 };
 
 static int unknown_key(struct reading *r, const struct yaml_node *n)
 {
-    static const char *const planned[] = {"preflight", "preflight_ttl"};
     const char *names[ARRAY_LEN(kind_keys)];
-    char shown[SHORT_TEXT];
-    for (size_t i = 0; i < ARRAY_LEN(planned); i++)
-        if (sv_eq(n->name, sv_of(planned[i])))
-            return err_set(r->l->err, PAWL_ECONFIG, "%s:%d: %s: not supported by this version",
-                           r->l->file, n->name_line, r->key);
     for (size_t i = 0; i < ARRAY_LEN(kind_keys); i++)
         names[i] = kind_keys[i].name;
-    const char *near = sv_nearest(n->name, names, ARRAY_LEN(kind_keys));
-    return err_set(r->l->err, PAWL_ECONFIG, "%s:%d: unknown key \"%s\"%s%s%s", r->l->file,
-                   n->name_line, short_text(sv_of(r->key), shown), near ? "; did you mean \"" : "",
-                   near ? near : "", near ? "\"?" : "");
+    return reading_unknown(r, n, names, ARRAY_LEN(kind_keys));
 }
 
 static const struct kind_key *find_key(struct sv name)
@@ -278,18 +283,10 @@ static const struct kind_key *find_key(struct sv name)
     return NULL;
 }
 
-static void remember(struct reading *r, const struct yaml_node *n, const char *doc)
-{
-    struct config_origins *o = r->l->c->origins;
-    ARRAY_GROW(o->kinds, o->n_kinds, o->cap_kinds);
-    o->kinds[o->n_kinds++] = (struct shown_value){
-        mem_strdup(r->key), mem_strdup(str_cstr(&r->show)), load_origin(r->l, n), doc};
-}
-
 static int read_member(struct reading *r, const struct yaml_node *n)
 {
     char name[SHORT_TEXT];
-    snprintf(r->key, sizeof(r->key), "kinds.%s." SV_FMT, short_text(sv_of(r->kind->name), name),
+    snprintf(r->key, sizeof(r->key), "kinds.%s." SV_FMT, short_text(sv_of(kind_of(r)->name), name),
              (int)(n->name.n > 60 ? 60 : n->name.n), n->name.p);
     const struct kind_key *k = find_key(n->name);
     str_clear(&r->show);
@@ -297,27 +294,39 @@ static int read_member(struct reading *r, const struct yaml_node *n)
         return unknown_key(r, n);
     if (k->read(r, n) < 0)
         return PAWL_ECONFIG;
-    remember(r, n, k->doc);
+    reading_remember(r, n, k->doc);
+    return 0;
+}
+
+/* Members that are for another handler are mistakes. */
+static int check_members(struct reading *r, const struct yaml_node *n, const char *handler)
+{
+    for (const struct yaml_node *m = n->first; m; m = m->next) {
+        const char *wanted = find_key(m->name)->handler;
+        if (wanted[0] && strcmp(wanted, handler) != 0)
+            return load_fail(r->l, m, r->key, SV_FMT " has no effect with handler %s",
+                             SV_ARG(m->name), handler);
+    }
     return 0;
 }
 
 /* What can be said only when the whole entry is known. */
-static int finish_kind(struct reading *r, const struct yaml_node *n)
+static int finish_kind(struct reading_kind *x, const struct yaml_node *n)
 {
-    struct kind_conf *k = r->kind;
+    struct reading *r = &x->r;
+    struct kind_conf *k = x->kind;
     char name[SHORT_TEXT];
     snprintf(r->key, sizeof(r->key), "kinds.%s", short_text(sv_of(k->name), name));
-    if (strcmp(k->handler, "exec") != 0) {
-        for (const struct yaml_node *m = n->first; m; m = m->next)
-            if (find_key(m->name)->exec_only)
-                return load_fail(r->l, m, r->key, SV_FMT " has no effect with handler %s",
-                                 SV_ARG(m->name), k->handler);
-        return 0;
-    }
-    if (!k->command.n)
-        return err_set(r->l->err, PAWL_ECONFIG, "%s:%d: %s: command is missing", r->l->file,
-                       n->name_line, r->key);
-    if (!r->given_transient_exit && !int_list_has(&k->fatal_exit, 75))
+    if (check_members(r, n, k->handler) < 0)
+        return PAWL_ECONFIG;
+    bool exec = !strcmp(k->handler, "exec");
+    const char *missing = exec && !k->command.n                    ? "command"
+                          : !strcmp(k->handler, "http") && !k->url ? "url"
+                                                                   : NULL;
+    if (missing)
+        return err_set(r->l->err, PAWL_ECONFIG, "%s:%d: %s: %s is missing", r->l->file,
+                       n->name_line, r->key, missing);
+    if (exec && !x->given_transient_exit && !int_list_has(&k->fatal_exit, 75))
         int_list_add(&k->transient_exit, 75);
     return 0;
 }
@@ -331,7 +340,7 @@ static int check_name(struct load *l, const struct yaml_node *n)
         bad = bad || (unsigned char)name.p[i] < 0x20 || name.p[i] == 0x7f;
     if (bad)
         return load_fail(l, n, "kinds", "\"%s\" is not a name for a kind", short_text(name, shown));
-    if (sv_eq(name, SV("exec")) || sv_eq(name, SV("noop")))
+    if (sv_eq(name, SV("exec")) || sv_eq(name, SV("fetch")) || sv_eq(name, SV("noop")))
         return err_set(l->err, PAWL_ECONFIG,
                        "%s:%d: kinds.%s: a built-in kind cannot be defined again", l->file,
                        n->name_line, short_text(name, shown));
@@ -349,14 +358,17 @@ static int read_kind(struct load *l, const struct yaml_node *n)
     struct config *c = l->c;
     c->kinds = mem_realloc(c->kinds, c->n_kinds + 1, sizeof(*c->kinds));
     struct kind_conf *k = &c->kinds[c->n_kinds++];
-    *k = (struct kind_conf){.name = mem_dup(n->name.p, n->name.n), .handler = mem_strdup("exec")};
-    struct reading r = {.l = l, .kind = k, .show = STR_INIT(8 << 20)};
+    *k = (struct kind_conf){.name = mem_dup(n->name.p, n->name.n),
+                            .handler = mem_strdup("exec"),
+                            .preflight_ttl = DUR_S(60),
+                            .preflight_timeout = DUR_S(10)};
+    struct reading_kind x = {.r = {.l = l, .show = STR_INIT(8 << 20)}, .kind = k};
     int rc = 0;
     for (const struct yaml_node *m = n->first; m && rc == 0; m = m->next)
-        rc = read_member(&r, m);
+        rc = read_member(&x.r, m);
     if (rc == 0)
-        rc = finish_kind(&r, n);
-    str_done(&r.show);
+        rc = finish_kind(&x, n);
+    str_done(&x.r.show);
     return rc;
 }
 

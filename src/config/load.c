@@ -11,9 +11,6 @@
 
 enum { FILE_MAX = 1 << 20, KEY_TEXT = 320 };
 
-/* Planned in the design but not built: refused rather than ignored. */
-static const char *const unsupported[] = {"limits", "breaker", "fetch", "lake"};
-
 /* Keys outside the table, by their own readers. */
 static const struct {
     const char *key;
@@ -21,7 +18,11 @@ static const struct {
 } structures[] = {
     {"worker.pools", load_pools},
     {"exec.pass_env", load_pass_env},
+    {"lake.compress.types", load_compress_types},
     {"kinds", load_kinds},
+    {"limits", load_limits},
+    {"retention.queues", load_retention},
+    {"alerts", load_alerts},
 };
 
 int load_fail(struct load *l, const struct yaml_node *n, const char *key, const char *fmt, ...)
@@ -64,7 +65,8 @@ static const char *suggest(struct sv key, char out[SHORT_TEXT])
         names[n++] = options[i].key;
     for (size_t i = 0; i < ARRAY_LEN(structures); i++)
         names[n++] = structures[i].key;
-    static const char *const sections[] = {"worker", "retry", "retention", "log", "exec"};
+    static const char *const sections[] = {"worker", "retry", "breaker", "retention",
+                                           "log",    "exec",  "lake",    "fetch"};
     for (size_t i = 0; i < ARRAY_LEN(sections); i++)
         names[n++] = sections[i];
     const char *near = sv_nearest(key, names, n);
@@ -89,14 +91,6 @@ static bool is_section(struct sv key)
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (strlen(options[i].key) > key.n && options[i].key[key.n] == '.' &&
             sv_starts(sv_of(options[i].key), key))
-            return true;
-    return false;
-}
-
-static bool is_unsupported(struct sv key)
-{
-    for (size_t i = 0; i < ARRAY_LEN(unsupported); i++)
-        if (sv_eq(key, sv_of(unsupported[i])))
             return true;
     return false;
 }
@@ -128,9 +122,6 @@ static int load_member(struct load *l, const struct yaml_node *n, struct sv key)
     for (size_t i = 0; i < ARRAY_LEN(structures); i++)
         if (sv_eq(key, sv_of(structures[i].key)))
             return structures[i].load(l, n);
-    if (is_unsupported(key))
-        return err_set(l->err, PAWL_ECONFIG, "%s:%d: " SV_FMT ": not supported by this version",
-                       l->file, n->name_line, SV_ARG(key));
     return is_section(key) ? load_section(l, n, key) : unknown_key(l, n, key);
 }
 
@@ -239,7 +230,7 @@ static bool env_ignored(struct sv name)
 static int unknown_variable(struct load *l, struct sv name)
 {
     char known[N_OPTIONS][ENV_NAME_MAX];
-    const char *names[N_OPTIONS + 3];
+    const char *names[N_OPTIONS + 4];
     size_t n = 0;
     char shown[SHORT_TEXT];
     for (; n < N_OPTIONS; n++) {
@@ -248,6 +239,7 @@ static int unknown_variable(struct load *l, struct sv name)
     }
     names[n++] = "PAWL_WORKER_POOLS";
     names[n++] = "PAWL_EXEC_PASS_ENV";
+    names[n++] = "PAWL_LAKE_COMPRESS_TYPES";
     names[n++] = "PAWL_CONFIG";
     const char *near = sv_nearest(name, names, n);
     return err_set(l->err, PAWL_ECONFIG, "%s: unknown environment variable%s%s%s",
@@ -288,6 +280,16 @@ static int apply_pass_env(struct load *l, struct sv text, const char *origin)
     return 0;
 }
 
+/* A list of types replaces that of weaker places. */
+static int apply_compress_types(struct load *l, struct sv text, const char *origin)
+{
+    string_list_clear(&l->c->compress_types);
+    if (compress_types_add(l->c, text, l->err) < 0)
+        return err_wrap(l->err, "%s", origin);
+    set_origin(&l->c->origins->compress_types, mem_strdup(origin));
+    return 0;
+}
+
 static int apply_variable(struct load *l, struct sv name, struct sv text)
 {
     char origin[ENV_NAME_MAX];
@@ -295,6 +297,8 @@ static int apply_variable(struct load *l, struct sv name, struct sv text)
         return apply_pools(l, text, "PAWL_WORKER_POOLS");
     if (sv_eq(name, SV("PAWL_EXEC_PASS_ENV")))
         return apply_pass_env(l, text, "PAWL_EXEC_PASS_ENV");
+    if (sv_eq(name, SV("PAWL_LAKE_COMPRESS_TYPES")))
+        return apply_compress_types(l, text, "PAWL_LAKE_COMPRESS_TYPES");
     for (size_t i = 0; i < N_OPTIONS; i++) {
         env_name(options[i].key, origin);
         if (sv_eq(name, sv_of(origin)))
@@ -334,14 +338,16 @@ static int apply_flag(struct load *l, const char *flag)
     if (!text.p)
         return err_set(l->err, PAWL_ECONFIG, "%s: KEY=VALUE is expected", short_text(key, shown));
     if (sv_eq(key, SV("worker.pools")))
-        return apply_pools(l, text, "--pool");
+        return apply_pools(l, text, l->flag_origin ? l->flag_origin : "--pool");
     if (sv_eq(key, SV("exec.pass_env")))
-        return apply_pass_env(l, text, "--pass-env");
+        return apply_pass_env(l, text, l->flag_origin ? l->flag_origin : "--pass-env");
+    if (sv_eq(key, SV("lake.compress.types")))
+        return apply_compress_types(l, text, l->flag_origin ? l->flag_origin : "--types");
     if (!o)
         return err_set(l->err, PAWL_ECONFIG, "unknown key \"%s\"%s", short_text(key, shown),
                        suggest(key, near));
     flag_name(key, origin);
-    return apply_option(l, o, text, origin);
+    return apply_option(l, o, text, l->flag_origin ? l->flag_origin : origin);
 }
 
 static const char *origin_or_default(const struct config *c, enum option_id id)
@@ -374,7 +380,14 @@ static int check_together(struct load *l)
         c->retry_base = c->retry_max;
     if (c->retry_base.us > c->retry_max.us)
         return do_not_fit(l, OPTION_retry_base, "retry.max", c->retry_max);
-    return 0;
+    if (!c->origins->option[OPTION_breaker_pause] && c->breaker_pause.us > c->breaker_max_pause.us)
+        c->breaker_pause = c->breaker_max_pause;
+    if (c->breaker_pause.us > c->breaker_max_pause.us)
+        return do_not_fit(l, OPTION_breaker_pause, "breaker.max_pause", c->breaker_max_pause);
+    c->policy_given |=
+        c->origins->option[OPTION_claim_order] || c->origins->option[OPTION_priority_aging];
+    retention_resolve(c);
+    return limits_resolve(l);
 }
 
 static int load_all(struct load *l, char *const *environ_, const char *const *flags, size_t n_flags)
@@ -404,16 +417,30 @@ static struct config *config_default(void)
     return c;
 }
 
-int config_load(const char *file, char *const *environ_, const char *const *flags, size_t n_flags,
-                struct config **out, struct pawl_err *err)
+static int load(struct load *l, char *const *environ_, const char *const *flags, size_t n_flags,
+                struct config **out)
 {
     AUTO_CONFIG struct config *c = config_default();
-    struct load l = {.c = c, .file = choose_file(file, environ_), .err = err};
-    arena_init(&l.arena);
-    int rc = load_all(&l, environ_, flags, n_flags);
-    arena_done(&l.arena);
+    l->c = c;
+    arena_init(&l->arena);
+    int rc = load_all(l, environ_, flags, n_flags);
+    arena_done(&l->arena);
     if (rc < 0)
         return rc;
     *out = TAKE_PTR(c);
     return 0;
+}
+
+int config_load(const char *file, char *const *environ_, const char *const *flags, size_t n_flags,
+                struct config **out, struct pawl_err *err)
+{
+    struct load l = {.file = choose_file(file, environ_), .err = err};
+    return load(&l, environ_, flags, n_flags, out);
+}
+
+int config_make(const char *origin, const char *const *flags, size_t n_flags, struct config **out,
+                struct pawl_err *err)
+{
+    struct load l = {.flag_origin = origin, .err = err};
+    return load(&l, NULL, flags, n_flags, out);
 }

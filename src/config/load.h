@@ -14,18 +14,19 @@ struct shown_value {
 
 /* Where each value came from. */
 struct config_origins {
-    char *option[N_OPTIONS]; /* NULL: default */
-    bool secret[N_OPTIONS];  /* holds something out of secrets_dir */
-    char *pools, *pass_env;  /* NULL: default */
-    struct shown_value *kinds;
-    size_t n_kinds, cap_kinds;
+    char *option[N_OPTIONS];                 /* NULL: default */
+    bool secret[N_OPTIONS];                  /* holds something out of secrets_dir */
+    char *pools, *pass_env, *compress_types; /* NULL: default */
+    struct shown_value *shown;               /* kinds, limits, retention.queues, alerts */
+    size_t n_shown, cap_shown;
 };
 
 struct load {
     struct config *c;
     struct arena arena; /* the file's tree and scratch text */
     const char *file;
-    bool world_readable; /* the file */
+    bool world_readable;     /* the file */
+    const char *flag_origin; /* instead of the flag's own name; NULL: that */
     struct sv secrets_dir;
     struct pawl_err *err;
 };
@@ -47,13 +48,24 @@ PAWL_MUST_USE int load_text(struct load *l, const struct yaml_node *n, const cha
                             struct file_text *out);
 char *load_origin(struct load *l, const struct yaml_node *n); /* "pawl.yaml:12", to be freed */
 
-/* worker.pools, exec.pass_env and kinds out of the file; each replaces what was there. */
+/* The sections that are not single values, out of the file; each replaces what was there. */
 PAWL_MUST_USE int load_pools(struct load *l, const struct yaml_node *n);
 PAWL_MUST_USE int load_pass_env(struct load *l, const struct yaml_node *n);
+PAWL_MUST_USE int load_compress_types(struct load *l, const struct yaml_node *n);
 PAWL_MUST_USE int load_kinds(struct load *l, const struct yaml_node *n);
-/* The same from one text: "parse=4,*=2" and "HOME,LANG". Appends. */
+PAWL_MUST_USE int load_limits(struct load *l, const struct yaml_node *n);
+PAWL_MUST_USE int load_retention(struct load *l, const struct yaml_node *n);
+PAWL_MUST_USE int load_alerts(struct load *l, const struct yaml_node *n);
+/* When all places were read: what an entry does not say is what the single values do. */
+PAWL_MUST_USE int limits_resolve(struct load *l);
+void retention_resolve(struct config *c);
+void limits_clear(struct config *c);
+void retention_clear(struct config *c);
+void alerts_clear(struct config *c);
+/* The same from one text: "parse=4,*=2", "HOME,LANG", "text/html,text/plain". Appends. */
 PAWL_MUST_USE int pools_add(struct config *c, struct sv text, struct pawl_err *err);
 PAWL_MUST_USE int pass_env_add(struct config *c, struct sv text, struct pawl_err *err);
+PAWL_MUST_USE int compress_types_add(struct config *c, struct sv text, struct pawl_err *err);
 void pools_clear(struct config *c);
 void pools_format(const struct config *c, struct str *out);
 void names_format(const struct string_list *list, struct str *out); /* "a,b" */

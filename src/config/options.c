@@ -177,7 +177,7 @@ static int set_bytes(const struct option *o, int64_t *out, struct sv text, struc
     return 0;
 }
 
-static int set_bool(bool *out, struct sv text, struct pawl_err *err)
+int value_bool(struct sv text, bool *out, struct pawl_err *err)
 {
     char shown[SHORT_TEXT];
     bool yes = sv_eq(text, SV("true"));
@@ -209,9 +209,10 @@ static int set_choice(const struct option *o, char **field, struct sv text, stru
                    o->choices);
 }
 
-static int set_text(char **field, struct sv text, struct pawl_err *err)
+/* Empty only where that is the default, too. */
+static int set_text(const struct option *o, char **field, struct sv text, struct pawl_err *err)
 {
-    if (!text.n)
+    if (!text.n && o->value[0])
         return err_set(err, PAWL_ECONFIG, "the text is empty");
     size_t bad = text_bad_utf8(text);
     if (bad < text.n)
@@ -231,7 +232,7 @@ int option_set(const struct option *o, struct config *c, struct sv text, struct 
     int64_t min, max;
     switch (o->type) {
     case TYPE_STRING:
-        return set_text(field, text, err);
+        return set_text(o, field, text, err);
     case TYPE_DURATION:
         return value_dur(text, o->min, o->max, o->none, field, err);
     case TYPE_INTEGER:
@@ -240,7 +241,7 @@ int option_set(const struct option *o, struct config *c, struct sv text, struct 
             assert(!"bounds in config.def");
         return value_int(text, min, max, field, err);
     case TYPE_BOOLEAN:
-        return set_bool(field, text, err);
+        return value_bool(text, field, err);
     case TYPE_CHOICE:
         return set_choice(o, field, text, err);
     case TYPE_BYTES:

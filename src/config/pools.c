@@ -1,4 +1,5 @@
-/* worker.pools and exec.pass_env, from the file and from one text; names of variables. */
+/* worker.pools, exec.pass_env and lake.compress.types, from the file and from one text; names of
+ * variables. */
 #include "load.h"
 
 #include "text.h"
@@ -158,5 +159,55 @@ int load_pass_env(struct load *l, const struct yaml_node *n)
             return load_wrap(l, m, "exec.pass_env", false);
     }
     l->c->origins->pass_env = load_origin(l, n);
+    return 0;
+}
+
+/* ---- lake.compress.types ---- */
+
+static bool type_word(struct sv s)
+{
+    static const char others[] = "!#$&-^_.+";
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            (!c || !strchr(others, c)))
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* "text/html", or all of one kind: "text/" and a star. No parameters: they are not compared. */
+static int add_compress_type(struct config *c, struct sv type, struct pawl_err *err)
+{
+    char shown[SHORT_TEXT];
+    struct sv rest, kind = sv_cut(type, '/', &rest);
+    if (!type_word(kind) || !rest.p || (!type_word(rest) && !sv_eq(rest, SV("*"))))
+        return err_set(err, PAWL_ECONFIG, "\"%s\" is no content type; such as text/html or text/*",
+                       short_text(type, shown));
+    string_list_add(&c->compress_types, type);
+    return 0;
+}
+
+int compress_types_add(struct config *c, struct sv text, struct pawl_err *err)
+{
+    while (text.p)
+        if (add_compress_type(c, sv_trim(sv_cut(text, ',', &text)), err) < 0)
+            return PAWL_ECONFIG;
+    return 0;
+}
+
+int load_compress_types(struct load *l, const struct yaml_node *n)
+{
+    const char *key = "lake.compress.types";
+    if (n->type != YAML_LIST)
+        return load_fail(l, n, key, "%s; a list of content types is expected",
+                         yaml_is_null(n) ? "no value" : yaml_type_name(n));
+    for (const struct yaml_node *m = n->first; m; m = m->next) {
+        if (m->type != YAML_TEXT)
+            return load_fail(l, m, key, "%s; a content type is expected", yaml_type_name(m));
+        if (add_compress_type(l->c, m->text, l->err) < 0)
+            return load_wrap(l, m, key, false);
+    }
+    l->c->origins->compress_types = load_origin(l, n);
     return 0;
 }

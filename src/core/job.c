@@ -126,15 +126,18 @@ static int check_range(int64_t v, int64_t min, int64_t max, const char *field, s
                    (long long)min, (long long)max);
 }
 
+int name_check(struct sv name, const char *field, struct pawl_err *err)
+{
+    return check_text(name, field, NAME_MAX_BYTES, false, err);
+}
+
 int job_spec_check(const struct job_spec *s, struct pawl_err *err)
 {
     if (!s->queue.p || !s->kind.p)
         return err_set(err, PAWL_EINPUT, "%s is missing", s->queue.p ? "kind" : "queue");
-    if (check_text(s->queue, "queue", NAME_MAX_BYTES, false, err) < 0 ||
-        check_text(s->kind, "kind", NAME_MAX_BYTES, false, err) < 0 ||
+    if (name_check(s->queue, "queue", err) < 0 || name_check(s->kind, "kind", err) < 0 ||
         check_text(s->key, "key", KEY_MAX_BYTES, false, err) < 0 ||
-        check_text(s->host, "host", NAME_MAX_BYTES, false, err) < 0 ||
-        check_text(s->lock, "lock", NAME_MAX_BYTES, false, err) < 0 ||
+        name_check(s->host, "host", err) < 0 || name_check(s->lock, "lock", err) < 0 ||
         check_range(s->priority, PRIORITY_MIN, PRIORITY_MAX, "priority", err) < 0 ||
         check_range(s->max_attempts, 0, ATTEMPTS_MAX, "max_attempts", err) < 0 ||
         check_range(s->delay.us, 0, DUR_MAX_US, "delay", err) < 0)

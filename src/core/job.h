@@ -95,6 +95,8 @@ struct job_spec {
 struct job_spec job_spec_default(void);
 /* Bounds, UTF-8, no NUL, no control characters in names. The message names the field. */
 PAWL_MUST_USE int job_spec_check(const struct job_spec *s, struct pawl_err *err);
+/* A name as above: 1 to NAME_MAX_BYTES bytes; p NULL is fine. */
+PAWL_MUST_USE int name_check(struct sv name, const char *field, struct pawl_err *err);
 /* Read one job from a JSON object (the JSON lines of DESIGN §6): queue, kind, key, host, priority,
  * payload, max_attempts, timeout, lock, at, in. Unknown or mistyped fields: INPUT naming the field.
  * Fields present override what *spec holds. Views point into doc or arena. `now` resolves "at". */
@@ -110,6 +112,8 @@ struct lease_hint {
     session_id session;
     struct wall claimed_at;
     int attempt, priority;
+    int64_t policy; /* the limits that held at the claim; negative: the job has permits or a lock */
+    int64_t lock;   /* digest of the job's lock, where the store knows it; 0: none */
 };
 
 /* A job that a worker holds under a lease. Views live in the claim's arena. */
@@ -128,6 +132,17 @@ struct lease {
     struct lease_hint hint; /* for struct settle */
 };
 
+/* Whether a running job may also ask another host: the gates of (its queue, its kind, that host).
+ */
+struct admission {
+    enum { ADMIT_OK, ADMIT_STALE, ADMIT_SHUT } outcome;
+    struct dur wait; /* ADMIT_SHUT: until it is worth asking again */
+    struct sv gate;  /* ADMIT_SHUT: which, for people; "every-host=example.org" */
+};
+
+struct artifact;
+struct fetch_record;
+
 /* The end of a lease, as the worker reports it. Views borrowed. */
 struct settle {
     job_id id;
@@ -141,11 +156,19 @@ struct settle {
     enum wait_reason reason;
     bool refund_attempt; /* transient failures and releases do not cost an attempt */
     bool count_transient;
+    bool throttled;         /* transient: the peer asked for fewer (429, 503) */
+    bool timed_out;         /* transient: it did not answer in time */
+    struct dur retry_after; /* throttled: what the peer asked for; us < 0: not said */
     int64_t log_bytes;      /* true size of the output */
     struct wall started_at; /* us 0: the claim's time */
     struct lease_hint hint; /* the lease's, or all zero */
     const struct job_spec *children;
     size_t n_children;
+    const struct artifact *artifacts; /* artifact.h; complete and durable in the lake (I10) */
+    size_t n_artifacts;
+    const struct fetch_record *fetch; /* NULL: none */
+    struct sv peer; /* the host that the end tells of, if it is not the job's own; p NULL: it is.
+                       Gates of which the job has a permit hear it, so it was admitted there */
 };
 
 #endif

@@ -82,8 +82,9 @@ static int read_payload(struct reading *r, uint32_t at)
 
 static int read_field(struct reading *r, struct sv name, uint32_t at)
 {
-    static const char *const names[] = {"queue",   "kind",         "key",     "host", "priority",
-                                        "payload", "max_attempts", "timeout", "at",   "in"};
+    static const char *const names[] = {"queue",    "kind",    "key",          "host",
+                                        "priority", "payload", "max_attempts", "timeout",
+                                        "at",       "in",      "lock"};
     struct job_spec *s = r->spec;
     if (sv_eq(name, SV("queue")))
         return read_text(r, "queue", at, &s->queue);
@@ -106,7 +107,7 @@ static int read_field(struct reading *r, struct sv name, uint32_t at)
     if (sv_eq(name, SV("at")))
         return read_at(r, at);
     if (sv_eq(name, SV("lock")))
-        return err_set(r->err, PAWL_EINPUT, "field \"lock\" has no effect yet and is refused");
+        return read_text(r, "lock", at, &s->lock);
     const char *near = sv_nearest(name, names, ARRAY_LEN(names));
     return err_set(r->err, PAWL_EINPUT, "unknown field \"" SV_FMT "\"%s%s%s", SV_ARG(name),
                    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");

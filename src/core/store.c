@@ -37,8 +37,11 @@ int store_claim(struct store *s, const struct claim_request *req, struct arena *
 int store_settle(struct store *s, const struct settle *v, size_t n, enum settle_outcome *out,
                  struct pawl_err *err)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         assert(v[i].fence.v > 0 && v[i].outcome != OUTCOME_LOST);
+        if ((v[i].n_artifacts || v[i].fetch) && settle_check(&v[i], err) < 0)
+            return PAWL_EINPUT;
+    }
     return s->ops->settle(s, v, n, out, err);
 }
 
@@ -46,6 +49,11 @@ const char *worker_command_name(enum worker_command c)
 {
     static const char *const names[] = {"none", "pause", "resume", "drain", "stop"};
     return names[c];
+}
+
+bool worker_command_holds(enum worker_command c)
+{
+    return c == COMMAND_PAUSE || c == COMMAND_STOP;
 }
 
 void store_log_name(job_id id, fence_no fence, char out[64])

@@ -12,19 +12,23 @@
 #ifndef PAWL_CORE_STORE_H
 #define PAWL_CORE_STORE_H
 
+#include "artifact.h"
 #include "job.h"
+#include "limit.h"
 #include "mem.h"
 #include "metrics.h"
 
+struct copy_ops;
 struct store;
 struct str;
 
 /* ---- opening ------------------------------------------------------------------------------- */
 
 enum store_mode {
-    STORE_READ,   /* look only: NOTFOUND if there is no store, SCHEMA if it is older or newer */
+    STORE_READ,   /* look only: NOTFOUND if there is no store, SCHEMA if it is not for us */
     STORE_WRITE,  /* as READ, but may write */
     STORE_CREATE, /* set up an empty store first, safely when several start at once */
+    STORE_COPY,   /* as CREATE, and a store into which a copy is under way is accepted (copy.h) */
     STORE_MIGRATE /* as CREATE, and an older schema is accepted: for store_migrate() only */
 };
 enum durability { DURABILITY_FULL, DURABILITY_RELAXED };
@@ -34,6 +38,11 @@ struct store_options {
     struct dur timeout; /* how long to wait for a lock: LOCKED beyond it */
     enum durability durability;
     struct dur keep_keys; /* how long a key outlives its pruned job */
+    /* Of a store on a server; borrowed for the call that opens it. */
+    const char *schema;   /* NULL: "pawl" */
+    const char *log_root; /* folder for logs of attempts on this machine; NULL: a default */
+    bool no_notify;       /* neither send nor wait for hints: polling alone */
+    bool no_prepare;      /* no named statements: behind a transaction pooler */
 };
 
 /* ---- adding -------------------------------------------------------------------------------- */
@@ -74,6 +83,9 @@ struct session {
 /* What an operator asked of a worker; the latest wins. */
 enum worker_command { COMMAND_NONE, COMMAND_PAUSE, COMMAND_RESUME, COMMAND_DRAIN, COMMAND_STOP };
 const char *worker_command_name(enum worker_command c);
+/* No claim of a session that was asked this takes anything, whether its worker has heard it or not.
+ */
+bool worker_command_holds(enum worker_command c);
 
 struct progress {
     job_id id;
@@ -87,6 +99,8 @@ struct renew_request {
     const struct progress *progress; /* fenced: stale ones are ignored */
     size_t n_progress;
     int running; /* jobs in hand, for display */
+    /* JSON object kind -> why its preflight fails, "{}" for none; NULL: as it was. */
+    const char *preflight;
 };
 struct lease_ref {
     job_id id;
@@ -106,7 +120,8 @@ struct renew_result {
 struct claim_pool {
     const struct sv *kinds; /* every kind the pool may take; a kind is in one pool at most */
     size_t n_kinds;
-    int want; /* at most this many */
+    int want;  /* at most this many */
+    int ahead; /* of these so many are to wait in the worker: only jobs without gate or lock */
 };
 struct claim_request {
     const struct session *session;
@@ -119,8 +134,11 @@ struct claim_request {
 struct claim_result {
     struct lease *leases; /* by (priority desc, id), in the arena */
     size_t n;
-    bool session_stale;  /* nothing claimed: the own session has expired */
-    struct dur next_due; /* until the next waiting job in any queue is due; us < 0: none */
+    bool session_stale; /* nothing claimed: the own session has expired */
+    /* Until time makes another claim worth while: a waiting job is due or a shut gate opens, in any
+     * queue; us < 0: never. */
+    struct dur next_due;
+    bool busy; /* a gate or lane was just in use by another claim: look again in milliseconds */
 };
 
 enum settle_outcome { SETTLE_OK, SETTLE_STALE };
@@ -185,6 +203,14 @@ struct job_view {
     size_t n_attempts;
 };
 
+/* Types of events that are few beside the others: a filter for some of these walks over no others.
+ */
+#define EVENTS_RARE                                                                                \
+    (1u << EVENT_FAILED | 1u << EVENT_LOST | 1u << EVENT_WORKER_LOST |                             \
+     1u << EVENT_BREAKER_OPENED | 1u << EVENT_BREAKER_PROBED | 1u << EVENT_BREAKER_CLOSED |        \
+     1u << EVENT_LIMIT_SET | 1u << EVENT_LIMIT_UNSET | 1u << EVENT_LOCK_RELEASED |                 \
+     1u << EVENT_DISK_LOW | 1u << EVENT_DRAINED | 1u << EVENT_DRAIN_STUCK)
+
 struct event_view {
     int64_t id;
     struct wall at;
@@ -193,9 +219,18 @@ struct event_view {
     fence_no fence;                             /* v 0: none */
     struct sv queue, kind, key, worker, detail; /* detail: JSON object; p NULL: none */
 };
+/* Where a follower of the events stands; all zero: before the first. */
+struct event_cursor {
+    int64_t v;
+};
 struct event_filter {
     int64_t after; /* ids above this one */
-    job_id job;    /* v 0: any */
+    /* Not NULL: only events from here on that no commit still under way can precede; moved behind
+     * those given. Events with lower ids than some given before may follow, none is left out. Once
+     * it has moved, `after` and `last` do not count; a call that `each` or `limit` ends before its
+     * time does not move it. */
+    struct event_cursor *follow;
+    job_id job; /* v 0: any */
     struct sv queue;
     unsigned types; /* bit per enum event_type; 0: any */
     struct wall since;
@@ -206,6 +241,7 @@ struct event_filter {
 struct session_view {
     session_id id;
     struct sv uid, name, host, pools, filter;
+    struct sv preflight; /* JSON object kind -> why it fails */
     int pid, slots, running;
     struct wall started_at, renewed_at, lease_until;
     enum worker_command command; /* what was asked last */
@@ -282,6 +318,10 @@ struct store_info {
     int64_t free_bytes; /* on its file system; -1 unknown */
 };
 
+/* What an operator should know of the engine and its surroundings. */
+enum advice { ADVICE_OK, ADVICE_WARN, ADVICE_FAIL };
+typedef void store_advice_fn(void *arg, enum advice verdict, const char *what, struct sv text);
+
 /* ---- acting -------------------------------------------------------------------------------- */
 
 enum act {
@@ -305,8 +345,10 @@ struct act_request {
     struct selection select;
     bool dry_run;       /* count only */
     int grant_attempts; /* ACT_RETRY: N more attempts on top of those used; 0: fresh budget */
-    struct wall finished_before;     /* ACT_PRUNE: only jobs that ended before; us 0: any */
-    bool force;                      /* ACT_RELEASE: also jobs whose worker lives */
+    struct wall finished_before; /* ACT_PRUNE: only jobs that ended before; us 0: any */
+    int64_t keep_newest; /* ACT_PRUNE: leave so many of the newest ended ones; 0: none. Needs a
+                            queue and states in `select` */
+    bool force;          /* ACT_RELEASE: also jobs whose worker lives */
     const struct job_change *change; /* ACT_SET */
     int max; /* bound of one call (transactions stay short); call again while more */
 };
@@ -317,10 +359,111 @@ struct act_result {
     bool more;
 };
 
+/* ---- limits, gates, locks ------------------------------------------------------------------- */
+
+struct limit_view {
+    struct limit_spec spec; /* what holds */
+    bool by_operator;       /* set by hand: the configuration's does not count */
+    bool in_config;         /* `limit reset` has something to return to */
+    bool built_in;          /* what it returns to is pawl's own (limits_built_in()) */
+    struct wall changed_at;
+};
+enum limit_act {
+    LIMIT_SET,   /* add or change, by hand */
+    LIMIT_UNSET, /* remove, until the configuration's text for it changes */
+    LIMIT_RESET, /* back to what the configuration says */
+};
+enum limit_outcome {
+    LIMIT_OK,
+    LIMIT_SAME,      /* it was so already */
+    LIMIT_NOT_FOUND, /* no limit of that name; nothing to return to */
+};
+
+struct gate_filter {
+    struct sv limit, value; /* p NULL: any */
+    bool shut;              /* only those that let nothing through now */
+    bool breaker; /* only those whose limit has a breaker, or whose breaker is not closed */
+};
+struct gate_view {
+    struct sv limit, value; /* value n 0: the limit has one gate */
+    struct gate_params params;
+    struct gate_state state;
+    int used;
+    struct gate_room room;           /* for one more, now */
+    int64_t parked;                  /* lanes that wait for it */
+    struct sv why;                   /* of the breaker's last opening; p NULL: none */
+    const struct lease_ref *holders; /* explain only: oldest first, 5 at most */
+    size_t n_holders;
+};
+enum breaker_act { BREAKER_DO_OPEN, BREAKER_DO_CLOSE, BREAKER_DO_RESET };
+
+struct lock_view {
+    struct sv key;
+    struct lease_ref holder; /* id.v 0: free */
+    struct sv worker;
+    struct wall since, until; /* of the holder's lease */
+    int64_t waiting;          /* queued jobs that want it */
+    job_id next;              /* the one that gets it; v 0: none */
+};
+enum lock_outcome {
+    LOCK_RELEASED, /* its holder is fenced off and queued again, no attempt spent */
+    LOCK_HELD,     /* not without force: its holder lives */
+    LOCK_FREE,     /* nobody holds it */
+};
+
+/* Everything that decides whether a job runs now, in one snapshot. */
+struct explain_view {
+    struct wall now;
+    struct job_view job;
+    bool paused; /* its queue */
+    struct wall paused_at;
+    const struct gate_view *gates; /* of its lane, all */
+    size_t n_gates;
+    struct lock_view lock; /* key p NULL: it has none */
+    int64_t position;      /* from 1: its place among the ready jobs of its queue; 0: not ready */
+    bool position_more;    /* counted up to 100 000 only */
+    const struct session_view *sessions; /* alive, by id */
+    size_t n_sessions;
+};
+
+/* ---- artifacts and fetches ------------------------------------------------------------------ */
+
+struct artifact_view {
+    int64_t id; /* rises with time of writing */
+    job_id job; /* may have been pruned since: artifacts stay */
+    fence_no fence;
+    struct wall created_at;
+    struct artifact a;
+    struct sv queue, url; /* url: of the fetch that made it; p NULL: it was none */
+    int status;           /* of that fetch; 0: none */
+};
+struct artifact_filter {
+    job_id job;                  /* v 0: any */
+    struct sv queue;             /* p NULL: any */
+    struct sv name;              /* p NULL: any */
+    const unsigned char *sha256; /* NULL: any */
+    bool newest;                 /* of each (job, name) only the newest */
+    int64_t after;               /* ids above: the cursor */
+    int64_t limit;               /* 0: no limit */
+};
+struct fetch_view {
+    job_id job;
+    fence_no fence;
+    struct wall at;   /* when it was settled */
+    int64_t artifact; /* id; 0: nothing was kept */
+    struct fetch_record f;
+};
+/* What fetches did since a time, over one queue or all. */
+struct fetch_totals {
+    int64_t fetched, not_modified, failed; /* attempts: kept, 304, the rest */
+    int64_t wire_bytes, body_bytes;
+};
+
 /* ---- the operations ------------------------------------------------------------------------ */
 
 struct store_ops {
     const char *name;
+    bool remote; /* an outage passes: workers wait for its end as long as it takes */
     void (*close)(struct store *s);
 
     /* does: bring an older schema up to date; report versions before and after. STORE_MIGRATE. */
@@ -329,10 +472,15 @@ struct store_ops {
     /* does: the engine's own integrity check plus pawl's cross-table checks; appends one line per
      * finding to `out`, none when all is well. */
     int (*check)(struct store *s, struct str *out, struct pawl_err *err);
+    /* does: call `say` for every fact that only this kind of store has. May be NULL. */
+    int (*advise)(struct store *s, store_advice_fn *say, void *arg, struct pawl_err *err);
     /* does: a consistent copy into a new file, while others write. errors: CONFLICT if it exists.
      */
     int (*backup)(struct store *s, const char *file, struct pawl_err *err);
+    const struct copy_ops *copy; /* copy.h */
     struct wall (*now)(struct store *s);
+    /* does: from now on no operation of this handle waits longer. NULL: not needed. */
+    void (*limit)(struct store *s, struct dur timeout);
     void (*effort)(struct store *s, struct store_effort *out);
 
     /* Group commit. Between begin and commit every writing operation is part of one transaction,
@@ -355,8 +503,8 @@ struct store_ops {
      * outcomes: stale; what was asked of this worker. */
     int (*renew)(struct store *s, const struct renew_request *req, struct arena *a,
                  struct renew_result *out, struct pawl_err *err);
-    /* does: take the best ready jobs. atomic with: state, fence, attempt, session, event. I2, I3.
-     */
+    /* does: take the best ready jobs; none once the session was asked to pause or stop. atomic
+     * with: state, fence, attempt, session, event. I2, I3. */
     int (*claim)(struct store *s, const struct claim_request *req, struct arena *a,
                  struct claim_result *out, struct pawl_err *err);
     /* does: end leases, gated on (id, fence, running). atomic with: attempt, event, children,
@@ -397,6 +545,96 @@ struct store_ops {
     /* does: what happened since a time, in one queue or (p NULL) all. */
     int (*report)(struct store *s, struct wall since, struct sv queue, struct arena *a,
                   struct report_view *out, struct pawl_err *err);
+
+    /* does: make the configured limits and order hold: adds, changes and removes what came from an
+     * earlier configuration, leaves what an operator set. Built-in limits (limit.h) hold where they
+     * are not named. Nothing if `text`, from which they were made, is what was applied last. p
+     * NULL, nothing is configured: only the built-in limits of which the store knows nothing.
+     * atomic with: event. */
+    int (*policy_apply)(struct store *s, const struct policy *p, struct sv text, bool *out_changed,
+                        struct pawl_err *err);
+    /* does: all limits by name, and the order. */
+    int (*policy)(struct store *s, struct arena *a, struct limit_view **out, size_t *out_n,
+                  enum claim_order *out_order, struct dur *out_aging, struct pawl_err *err);
+    /* does: change one limit by hand; SET takes spec whole, the others its name. Holds for every
+     * claim that begins after it; running jobs count under the new limit at once. atomic with:
+     * event (limit_set, limit_unset). */
+    int (*limit_act)(struct store *s, enum limit_act act, const struct limit_spec *spec,
+                     enum limit_outcome *out, struct pawl_err *err);
+    /* does: each gate by limit and value until `each` returns false. */
+    int (*gates)(struct store *s, const struct gate_filter *f,
+                 bool (*each)(void *arg, const struct gate_view *g), void *arg,
+                 struct pawl_err *err);
+    /* does: open, close or reset the breakers of all gates that match (gate_open() …). atomic with:
+     * event with the reason. outcome: how many. A value for which there is no gate yet: 0. */
+    int (*breaker_act)(struct store *s, const struct gate_filter *f, enum breaker_act act,
+                       struct dur pause, struct sv reason, int *out_n, struct pawl_err *err);
+    /* does: each lock that is held or wanted, by key (p NULL: all), until `each` returns false. */
+    int (*locks)(struct store *s, struct sv key, bool (*each)(void *arg, const struct lock_view *l),
+                 void *arg, struct pawl_err *err);
+    /* does: take a lock from the job that holds it; without `force` only if its worker is dead.
+     * atomic with: event lock_released with the reason, attempt, next waiter. I2. */
+    int (*lock_release)(struct store *s, struct sv key, bool force, struct sv reason,
+                        enum lock_outcome *out, struct lease_ref *out_holder, struct pawl_err *err);
+    /* errors: NOTFOUND */
+    int (*explain)(struct store *s, job_id id, struct arena *a, struct explain_view *out,
+                   struct pawl_err *err);
+
+    /* does: permits of the gates of (the job's queue, its kind, `host`) for a job under its fence,
+     * besides those it has; all or none. They count as a start at that host and end with the lease
+     * (I3, I7). outcomes: OK (also where nothing limits it); STALE; SHUT with `wait` and `gate`, in
+     * the arena. */
+    int (*admit)(struct store *s, const struct lease_ref *job, struct sv host, struct arena *a,
+                 struct admission *out, struct pawl_err *err);
+    /* does: starts at `host` in gates of `each: host` limits that (queue, kind) of the job has are
+     * from now on at least `apart` from each other, counted from now; 0: as the limit says. Gated
+     * on the job's fence. outcome: how many gates hold it; 0 also where none exists. */
+    int (*pace)(struct store *s, const struct lease_ref *job, struct sv host, struct dur apart,
+                int *out_gates, struct pawl_err *err);
+
+    /* does: remember a text under a key until `ttl` from now; p NULL: forget it. */
+    int (*remember)(struct store *s, struct sv key, struct sv value, struct dur ttl,
+                    struct pawl_err *err);
+    /* outcome: the text in the arena; p NULL: none, or its time is over. */
+    int (*recall)(struct store *s, struct sv key, struct arena *a, struct sv *out,
+                  struct pawl_err *err);
+
+    /* does: each artifact by id until `each` returns false. */
+    int (*artifacts)(struct store *s, const struct artifact_filter *f,
+                     bool (*each)(void *arg, const struct artifact_view *v), void *arg,
+                     struct pawl_err *err);
+    /* does: of n hashes, whether an artifact has these bytes. */
+    int (*bytes_known)(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n,
+                       bool *out, struct pawl_err *err);
+    /* does: remove the rows of artifacts whose bytes are gone, and queue their jobs again where
+     * they have ended and are still there (fence kept, fresh budgets). atomic with: event
+     * artifact_lost. outcomes: how many rows went, how many jobs were queued. */
+    int (*artifacts_lost)(struct store *s, const int64_t *ids, size_t n, int64_t *out_rows,
+                          int64_t *out_jobs, struct pawl_err *err);
+    /* does: the records of a job, newest first, until `each` returns false. */
+    int (*fetches)(struct store *s, job_id job, bool (*each)(void *arg, const struct fetch_view *v),
+                   void *arg, struct pawl_err *err);
+    int (*fetch_totals)(struct store *s, struct wall since, struct sv queue,
+                        struct fetch_totals *out, struct pawl_err *err);
+
+    /* does: take or keep a duty that one session has at a time, for `ttl`; `done` ≥ 0 is kept as
+     * how far it came. outcomes: mine; the last `done` of whoever had it, 0 at first. */
+    int (*duty)(struct store *s, struct sv name, const struct session *session, struct dur ttl,
+                int64_t done, bool *out_mine, int64_t *out_done, struct pawl_err *err);
+    /* does: record an event of a worker that changes no job (disk_low, drained, drain_stuck). */
+    int (*note)(struct store *s, enum event_type type, const struct session *session,
+                struct sv detail, struct pawl_err *err);
+
+    /* does: delete history: events older than events_before, but never the newest of all; of jobs
+     * that ended before attempts_before all attempts but the last, with their logs. us 0: not
+     * those. At most `max` of each in one call. outcome: *out_more, call again. */
+    int (*prune_history)(struct store *s, struct wall events_before, struct wall attempts_before,
+                         int max, bool *out_more, struct pawl_err *err);
+    /* does: ready jobs gain one priority for each full `aging` (struct policy) since they became
+     * ready, 1000 and PRIORITY_MAX at most, until they are put back; the priority shown stays. In
+     * each lane and priority the jobs with the lowest ids, up to the first whose time has not come.
+     * outcome: how many, max_jobs at most. */
+    int (*age)(struct store *s, int max_jobs, int *out_raised, struct pawl_err *err);
 
     /* A descriptor that becomes readable when another handle made jobs ready, asked something of a
      * worker or ended; -1 if there is none. A hint only. */

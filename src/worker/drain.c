@@ -6,6 +6,8 @@
 #include "text.h"
 #include <stdio.h>
 
+enum { NOTED_MAX = 20 }; /* queues and classes named in an event */
+
 static bool in_list(const struct sv *v, size_t n, struct sv s)
 {
     for (size_t i = 0; i < n; i++)
@@ -44,12 +46,21 @@ static bool session_serves(const struct session_view *s, const struct class_view
     return filter_admits(&doc, "queues", c->queue, &a) && filter_admits(&doc, "kinds", c->kind, &a);
 }
 
+/* Does that session say that the kind's preflight fails there? */
+static bool fails_there(const struct session_view *s, struct sv kind)
+{
+    AUTO_JSON struct json doc = {0};
+    struct pawl_err err;
+    return s->preflight.n && json_parse(&doc, s->preflight, &err) == 0 &&
+           json_type(&doc, 0) == JSON_OBJECT && json_member(&doc, 0, kind) != 0;
+}
+
 static bool served_elsewhere(struct worker *w, const struct status_view *v,
                              const struct class_view *c)
 {
     for (size_t i = 0; i < v->n_sessions; i++)
         if (v->sessions[i].alive && v->sessions[i].id.v != w->session.id.v &&
-            session_serves(&v->sessions[i], c))
+            session_serves(&v->sessions[i], c) && !fails_there(&v->sessions[i], c->kind))
             return true;
     return false;
 }
@@ -61,9 +72,29 @@ static const char *stuck_reason(struct worker *w, const struct status_view *v,
     if (c->paused)
         return "the queue is paused";
     const struct kind *k = slots_kind(w, c->kind);
-    if ((!k || !k->pool) && !served_elsewhere(w, v, c))
-        return "no worker for this kind";
-    return NULL;
+    bool ours = k && k->pool;
+    if (ours && !preflight_why(k))
+        return NULL;
+    if (served_elsewhere(w, v, c))
+        return NULL;
+    return ours ? "its preflight fails" : "no worker for this kind";
+}
+
+/* How many jobs of the i-th class only a person can move, and why. */
+static int64_t stuck_in(struct worker *w, const struct status_view *v, size_t i, const char **why)
+{
+    const struct class_view *c = &v->classes[i];
+    int64_t waiting = c->n[JOB_QUEUED] + c->n[JOB_WAITING];
+    int64_t behind = w->behind ? w->behind[i] : 0;
+    *why = NULL;
+    if (!waiting || !in_scope(w, c))
+        return 0;
+    *why = stuck_reason(w, v, c);
+    if (*why)
+        return waiting;
+    if (behind)
+        *why = "a breaker is open until somebody closes it";
+    return behind < waiting ? behind : waiting;
 }
 
 static void summarise(struct worker *w, const struct status_view *v, struct look_summary *out)
@@ -73,11 +104,10 @@ static void summarise(struct worker *w, const struct status_view *v, struct look
         const struct class_view *c = &v->classes[i];
         if (!in_scope(w, c))
             continue;
-        int64_t waiting = c->n[JOB_QUEUED] + c->n[JOB_WAITING];
+        const char *why;
         out->failed += c->n[JOB_FAILED];
-        out->left += c->n[JOB_RUNNING] + waiting;
-        if (waiting && stuck_reason(w, v, c))
-            out->stuck += waiting;
+        out->left += c->n[JOB_RUNNING] + c->n[JOB_QUEUED] + c->n[JOB_WAITING];
+        out->stuck += stuck_in(w, v, i, &why);
     }
 }
 
@@ -85,11 +115,13 @@ static void list_stuck(struct worker *w, const struct status_view *v)
 {
     for (size_t i = 0; i < v->n_classes; i++) {
         const struct class_view *c = &v->classes[i];
-        int64_t n = c->n[JOB_QUEUED] + c->n[JOB_WAITING];
-        const char *why = in_scope(w, c) && n ? stuck_reason(w, v, c) : NULL;
+        const struct kind *k = slots_kind(w, c->kind);
+        const char *why;
+        int64_t n = stuck_in(w, v, i, &why);
         if (why)
             LOG(&w->log, LOG_WARN, "stuck", LOG_S("queue", c->queue), LOG_S("kind", c->kind),
-                LOG_I("jobs", n), LOG_S("why", sv_of(why)));
+                LOG_I("jobs", n), LOG_S("why", sv_of(why)),
+                LOG_S("preflight", sv_of(k ? preflight_why(k) : NULL)));
     }
 }
 
@@ -104,11 +136,62 @@ static bool patient(struct worker *w)
     return now.us - w->stuck_since.us < w->o->patience.us;
 }
 
+static void note_queues(const struct worker *w, struct jw *j)
+{
+    jw_name(j, "queues");
+    jw_array(j);
+    for (size_t i = 0; i < w->o->n_queues && i < NOTED_MAX; i++)
+        jw_string(j, w->o->queues[i]);
+    jw_end_array(j);
+}
+
+static void note_stuck(struct worker *w, const struct status_view *v, struct jw *j)
+{
+    int n = 0;
+    jw_kint(j, "stuck", w->seen.stuck);
+    jw_name(j, "reasons");
+    jw_array(j);
+    for (size_t i = 0; i < v->n_classes && n < NOTED_MAX; i++) {
+        const struct class_view *c = &v->classes[i];
+        const char *why;
+        int64_t jobs = stuck_in(w, v, i, &why);
+        if (!why)
+            continue;
+        n++;
+        jw_object(j);
+        jw_kstring(j, "queue", c->queue);
+        jw_kstring(j, "kind", c->kind);
+        jw_kint(j, "jobs", jobs);
+        jw_kstring(j, "why", sv_of(why));
+        jw_end_object(j);
+    }
+    jw_end_array(j);
+}
+
+/* The end of a drain, for the audit and for alerts. */
+static void note_end(struct worker *w, const struct status_view *v)
+{
+    struct note *note = &w->note;
+    if (w->o->guest)
+        return;
+    str_clear(&note->detail);
+    struct jw j = jw_make(&note->detail);
+    jw_object(&j);
+    note_queues(w, &j);
+    jw_kint(&j, "done", w->report.done);
+    jw_kint(&j, "failed", w->seen.failed - w->failed_base);
+    if (w->seen.stuck)
+        note_stuck(w, v, &j);
+    jw_end_object(&j);
+    note->type = note->detail.overflow ? 0 : w->seen.stuck ? EVENT_DRAIN_STUCK : EVENT_DRAINED;
+}
+
 static void drained(struct worker *w, const struct status_view *v)
 {
     w->report.drained = true;
     w->report.stuck = w->seen.stuck;
     list_stuck(w, v);
+    note_end(w, v);
     stop_claiming(w);
 }
 
@@ -119,8 +202,9 @@ static void judge_only(struct worker *w, const struct look *seen)
     w->seen.stuck = 0;
     for (size_t i = 0; i < seen->status.n_classes && !ended; i++) {
         const struct class_view *c = &seen->status.classes[i];
+        const char *why;
         if (sv_eq(c->queue, seen->job.queue) && sv_eq(c->kind, seen->job.kind) &&
-            seen->job.state != JOB_RUNNING && stuck_reason(w, &seen->status, c))
+            seen->job.state != JOB_RUNNING && stuck_in(w, &seen->status, i, &why))
             w->seen.stuck = 1;
     }
     if (ended || (w->seen.stuck && !patient(w))) {
@@ -134,6 +218,7 @@ void drain_judge(struct worker *w, const struct turn *t)
     const struct look *seen = &t->seen;
     if (seen->rc < 0)
         return;
+    w->behind = seen->behind;
     summarise(w, &seen->status, &w->seen);
     if (!w->base_known)
         w->failed_base = w->seen.failed;

@@ -8,9 +8,12 @@
 
 #define SWEEP_GAP      DUR_MS(200) /* between sweeps on a hint */
 #define SWEEP_GAP_IDLE DUR_MS(500) /* between sweeps of an idle worker */
-#define PRUNE_IDLE     DUR_S(60)
-#define PRUNE_BUSY     DUR_S(600)
+#define PRUNE_EVERY    DUR_S(60)
 #define IDLE_FIRST     DUR_MS(1)
+#define LOOK_GAP       DUR_MS(250) /* between looks on a poll */
+#define BUSY_MIN_US    2000        /* before another claim where one met others at work, */
+#define BUSY_SPAN_US   3000        /* and at random up to this more at first, */
+#define BUSY_MAX_US    18000       /* in the end */
 
 static struct dur passed(const struct worker *w, struct boot t)
 {
@@ -27,8 +30,7 @@ static void set_sooner(struct worker *w, struct timer *t, struct dur d)
 
 static void maybe_prune(struct worker *w)
 {
-    struct dur since = passed(w, w->last_prune);
-    if (since.us >= PRUNE_BUSY.us || (since.us >= PRUNE_IDLE.us && worker_idle(w)))
+    if (passed(w, w->last_prune).us >= PRUNE_EVERY.us)
         w->prune_due = true;
 }
 
@@ -38,10 +40,31 @@ static void on_poll(struct timer *t)
     slots_wet(w);
     if (worker_idle(w) && passed(w, w->last_sweep).us >= SWEEP_GAP_IDLE.us)
         w->sweep_due = true; /* I4: jobs of a killed worker within a second */
-    maybe_prune(w);
-    if (w->draining)
+    if (worker_idle(w))
+        maybe_prune(w);
+    if (w->draining && passed(w, w->last_look).us >= LOOK_GAP.us) {
         w->look_due = true;
+        w->last_look = loop_now(w->loop);
+    }
     worker_soon(w);
+}
+
+static void on_prune_time(struct timer *t)
+{
+    struct worker *w = OWNER(t, struct worker, prune_timer);
+    w->prune_due = true;
+    worker_soon(w);
+}
+
+/* Idle: at once. Busy: it takes a tenth of the store thread's time. */
+static void prune_on(struct worker *w, const struct turn *t)
+{
+    if (!t->prune_more || w->stopping != GO_ON)
+        return;
+    if (worker_idle(w))
+        w->prune_due = true;
+    else
+        set_sooner(w, &w->prune_timer, DUR_US(10 * t->prune_took.us));
 }
 
 /* next_due counts every queue, also what this worker may not take: look no more often than that
@@ -53,6 +76,15 @@ static struct dur due(struct worker *w, struct dur next)
     struct dur d = w->idle_delay;
     if (w->idle_delay.us < w->o->config->worker_poll_interval.us)
         w->idle_delay.us *= 2;
+    return d;
+}
+
+/* Others were at work where this claim wanted to look: apart from them, and soon; later if that
+ * goes on. */
+static struct dur busy_pause(struct worker *w)
+{
+    struct dur d = {BUSY_MIN_US + (int64_t)rand_below((uint64_t)w->busy_us)};
+    w->busy_us = w->busy_us * 2 < BUSY_MAX_US ? w->busy_us * 2 : BUSY_MAX_US;
     return d;
 }
 
@@ -70,8 +102,12 @@ static void plan_next_look(struct worker *w, const struct turn *t, size_t claime
         w->idle_delay = IDLE_FIRST;
     if (any_dry(w) || w->draining)
         set_sooner(w, &w->poll, w->o->config->worker_poll_interval);
-    if (t->want && !claimed && t->next_due.us >= 0)
+    if (t->want && (!claimed || any_dry(w)) && t->next_due.us >= 0)
         set_sooner(w, &w->poll, due(w, t->next_due));
+    if (t->busy)
+        set_sooner(w, &w->poll, busy_pause(w));
+    else if (t->want)
+        w->busy_us = BUSY_SPAN_US;
     if (!t->want && t->ready_in.us == 0)
         slots_wet(w); /* a settle made jobs ready and nobody looked since */
     else if (!t->want && t->ready_in.us > 0)
@@ -178,6 +214,9 @@ void housekeeping_plan(struct worker *w, struct turn *t)
     if (t->sweep) {
         w->sweep_due = false;
         w->last_sweep = loop_now(w->loop);
+        t->age = passed(w, w->last_age).us >= w->o->config->worker_sweep_interval.us / 2;
+        if (t->age)
+            w->last_age = w->last_sweep;
         slots_wet(w); /* look for what the sweep frees, in the same transaction */
     }
     t->prune = w->prune_due;
@@ -195,8 +234,8 @@ void housekeeping_after(struct worker *w, const struct turn *t, size_t claimed)
     }
     if (t->sweep)
         after_sweep(w, t);
-    if (t->prune && t->prune_more && w->stopping == GO_ON && worker_idle(w))
-        w->prune_due = true;
+    if (t->prune)
+        prune_on(w, t);
     if (w->n_ready && !w->age.slot)
         loop_timer_set(w->loop, &w->age, DUR_MS(GIVE_BACK_MS));
     plan_next_look(w, t, claimed);
@@ -208,9 +247,11 @@ void housekeeping_init(struct worker *w)
     w->poll.on_time = on_poll;
     w->sweep_timer.on_time = on_sweep_time;
     w->age.on_time = on_age;
+    w->prune_timer.on_time = on_prune_time;
     w->idle_delay = IDLE_FIRST;
-    w->last_prune.us = clock_boot().us - PRUNE_IDLE.us; /* the first time it is idle */
-    w->sweep_due = true;                                /* at start */
+    w->busy_us = BUSY_SPAN_US;
+    w->last_prune.us = clock_boot().us - PRUNE_EVERY.us; /* soon */
+    w->sweep_due = true;                                 /* at start */
     w->log_dir = -1;
 }
 
@@ -219,6 +260,7 @@ void housekeeping_done(struct worker *w)
     loop_timer_clear(w->loop, &w->poll);
     loop_timer_clear(w->loop, &w->sweep_timer);
     loop_timer_clear(w->loop, &w->age);
+    loop_timer_clear(w->loop, &w->prune_timer);
     watch_hints(w, -1);
     if (w->log_dir >= 0)
         close(w->log_dir);

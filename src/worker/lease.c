@@ -55,6 +55,7 @@ static void begin(struct worker *w, const struct session *s)
     w->lost = false;
     watch_deadline(w);
     slots_wet(w);
+    preflight_tell(w);
     w->sweep_due = true;
     if (w->o->on_session)
         w->o->on_session(w->o->on_arg, &w->session);
@@ -93,9 +94,21 @@ static void cancel_asked(struct worker *w, const job_id *ids, size_t n)
             slots_cancel(w, ids[i]);
 }
 
+void lease_metrics(struct worker *w)
+{
+    int64_t values[N_METRICS];
+    if (!w->o->on_metrics)
+        return;
+    for (int i = 0; i < N_METRICS; i++)
+        values[i] = atomic_load_explicit(&w->metrics.v[i], memory_order_relaxed);
+    w->o->on_metrics(w->o->on_arg, values);
+}
+
 void lease_news(struct worker *w)
 {
     struct renew_news news = renew_thread_news(&w->renew);
+    if (news.renewed)
+        lease_metrics(w);
     if (news.new_session)
         begin(w, &news.session);
     if (news.lost)

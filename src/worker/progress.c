@@ -25,8 +25,11 @@ static void sample(struct worker *w)
         return;
     double rate = (double)(ended(w) - d->sampled_ended) / secs;
     d->rate = d->sampled_ended || d->rate > 0 ? d->rate + (rate - d->rate) * 0.3 : rate;
+    int64_t kept = atomic_load_explicit(&w->metrics.v[METRIC_lake_bytes], memory_order_relaxed);
+    d->bytes += ((double)(kept - d->sampled_bytes) / secs - d->bytes) * 0.3;
     d->sampled = now;
     d->sampled_ended = ended(w);
+    d->sampled_bytes = kept;
 }
 
 static void ask_for_counts(struct worker *w)
@@ -66,6 +69,8 @@ static void compose(const struct worker *w, struct str *out)
     if (w->seen.known)
         str_addf(out, ", left %lld", (long long)left(w));
     str_addf(out, ", %.1f/s", rate);
+    if (w->progress.bytes >= 1000)
+        str_addf(out, ", %.1f MB/s", w->progress.bytes / 1e6);
     if (w->seen.known && left(w) && rate > 0.01) {
         str_adds(out, ", ETA ");
         dur_human(DUR_S((double)left(w) / rate + 1.0), out);

@@ -13,8 +13,10 @@ struct progress_display {
     struct timer timer;
     struct boot began, sampled, looked;
     int64_t sampled_ended;
-    double rate; /* jobs ended per second, smoothed */
-    bool drawn;  /* the bar is on the screen */
+    int64_t sampled_bytes;
+    double rate;  /* jobs ended per second, smoothed */
+    double bytes; /* kept in the lake per second, smoothed */
+    bool drawn;   /* the bar is on the screen */
     struct str line, shown;
 };
 

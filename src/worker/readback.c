@@ -53,7 +53,8 @@ static void give_back_unknown(struct worker *w, struct batch *held, const struct
             continue;
         }
         held->refs++;
-        settle_unstarted(w, (struct ready){&held->leases[i], held}, OUTCOME_RELEASED);
+        settle_unstarted(w, (struct ready){&held->leases[i], held}, OUTCOME_RELEASED,
+                         "unknown to this worker");
     }
 }
 

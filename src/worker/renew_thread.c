@@ -72,6 +72,16 @@ static void tell_lost(struct renew_thread *rt)
     loop_wake(rt->o->loop);
 }
 
+static void tell_renewed(struct renew_thread *rt)
+{
+    if (!rt->o->on_metrics)
+        return;
+    pthread_mutex_lock(&rt->lock);
+    rt->news.renewed = true;
+    pthread_mutex_unlock(&rt->lock);
+    loop_wake(rt->o->loop);
+}
+
 static void add_cancels(struct renew_thread *rt, const struct renew_result *res)
 {
     struct renew_news *news = &rt->news;
@@ -137,18 +147,33 @@ static int renew_once(struct renew_thread *rt, struct arena *a, struct renew_res
         list[i] = (struct progress){.id = rt->sending[i].id,
                                     .fence = rt->sending[i].fence,
                                     .json = sv_make(rt->sending[i].json, rt->sending[i].n)};
+    pthread_mutex_lock(&rt->lock);
+    const char *preflight =
+        rt->preflight ? arena_strndup(a, rt->preflight, strlen(rt->preflight)) : NULL;
+    pthread_mutex_unlock(&rt->lock);
     const struct renew_request req = {.session = &rt->session,
                                       .lease = rt->o->config->worker_lease,
                                       .metrics = values,
                                       .progress = list,
                                       .n_progress = rt->n_sending,
-                                      .running = atomic_load(&rt->running)};
+                                      .running = atomic_load(&rt->running),
+                                      .preflight = preflight};
     return rt->store->ops->renew(rt->store, &req, a, out, err);
 }
 
 static int open_handle(struct renew_thread *rt, struct pawl_err *err)
 {
-    return rt->store ? 0 : rt->o->open_store(rt->o->open_arg, &rt->store, err);
+    if (rt->store)
+        return 0;
+    int rc = rt->o->open_store(rt->o->open_arg, &rt->store, err);
+    if (rc == 0 && rt->store->ops->limit) /* several tries must fit into a lease */
+        rt->store->ops->limit(rt->store, (struct dur){rt->o->config->worker_lease.us / 4});
+    return rc;
+}
+
+static bool remote(const struct renew_thread *rt)
+{
+    return rt->store && rt->store->ops->remote;
 }
 
 static void close_handle(struct renew_thread *rt)
@@ -189,9 +214,10 @@ static bool renew(struct renew_thread *rt, struct arena *a)
         if (rc == 0) {
             publish(rt, sent);
             tell_asked(rt, &res);
+            tell_renewed(rt);
             return true;
         }
-        if (rc != PAWL_ELOCKED)
+        if (rc != PAWL_ELOCKED && !remote(rt))
             close_handle(rt);
         if (!nap(rt, pause))
             return true; /* ending or starting anew: decided elsewhere */
@@ -220,8 +246,9 @@ static bool begin(struct renew_thread *rt, bool patient)
     struct dur pause = RETRY_FIRST;
     struct pawl_err err = {0};
     for (int rc; (rc = begin_once(rt, &err)) < 0;) {
-        bool late = clock_boot().us - start.us >= rt->o->config->store_timeout.us;
-        close_handle(rt);
+        bool late = clock_boot().us - start.us >= rt->o->config->store_timeout.us && !remote(rt);
+        if (!remote(rt))
+            close_handle(rt);
         if (!patient || late || store_lost_for_good(rc) || !nap(rt, pause)) {
             tell_failure(rt, &err);
             return false;
@@ -333,6 +360,7 @@ void renew_thread_stop(struct renew_thread *rt)
     free(rt->news.revoked);
     free(rt->progress);
     free(rt->sending);
+    free(rt->preflight);
     rt->started = false;
 }
 
@@ -353,6 +381,15 @@ void renew_thread_ask(struct renew_thread *rt)
     rt->asked = true;
     pthread_cond_signal(&rt->cond);
     pthread_mutex_unlock(&rt->lock);
+}
+
+void renew_thread_preflight(struct renew_thread *rt, const char *json)
+{
+    pthread_mutex_lock(&rt->lock);
+    free(rt->preflight);
+    rt->preflight = mem_strdup(json);
+    pthread_mutex_unlock(&rt->lock);
+    renew_thread_ask(rt);
 }
 
 void renew_thread_restart(struct renew_thread *rt)

@@ -13,6 +13,7 @@
 struct renew_news {
     bool new_session;
     struct session session; /* a copy; lock_fd is open until the session ends */
+    bool renewed;           /* told only when somebody wants the metrics then */
     bool lost;              /* the lease is over: drop everything, then renew_thread_restart() */
     enum worker_command command; /* COMMAND_NONE: nothing new */
     job_id *cancels;             /* malloc'd, the taker frees */
@@ -47,6 +48,7 @@ struct renew_thread {
     size_t cap_cancels, cap_revoked;
     struct pending_progress *progress;
     size_t n_progress, cap_progress;
+    char *preflight;        /* renew_request.preflight; NULL: nothing to say */
     uint64_t progress_turn; /* grows when the pending list was taken */
 
     /* the thread's own */
@@ -72,6 +74,8 @@ void renew_thread_restart(struct renew_thread *rt);
  * where its pending entry is; both start as 0. */
 void renew_thread_progress(struct renew_thread *rt, const struct lease *job, struct sv json,
                            uint64_t *turn, size_t *at);
+/* What renewals say about preflights from now on; told soon. */
+void renew_thread_preflight(struct renew_thread *rt, const char *json);
 /* Lease minus margin: how long after sending a renewal the leases are safe. I5 */
 struct dur renew_safe_time(struct dur lease, struct dur heartbeat);
 

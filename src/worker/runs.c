@@ -86,6 +86,8 @@ static void on_finish(struct run *r, const struct run_result *res)
         return;
     }
     slots_observe(a->kind, now, (struct dur){now.us - a->started.us});
+    if (res->unfit)
+        preflight_unfit(a->kind, res->reason);
     enum worker_verdict verdict = settle_result(a, res, now);
     end_attempt(w, a);
     stop_as(w, verdict);
@@ -109,6 +111,19 @@ static struct dur resolve_timeout(const struct worker *w, const struct lease *l,
     return d.us > 0 ? d : DUR_NONE;
 }
 
+static const struct run_services services = {
+    .sink_open = keep_sink_open,
+    .sink_write = keep_sink_write,
+    .sink_drop = keep_sink_drop,
+    .keep = keep_sink,
+    .keep_file = keep_file,
+    .admit = asks_admit,
+    .pace = asks_pace,
+    .recall = asks_recall,
+    .remember = asks_remember,
+    .previous = asks_previous,
+};
+
 static struct attempt *make_attempt(struct worker *w, struct ready r, struct kind *k)
 {
     if (!w->free_attempts)
@@ -130,6 +145,7 @@ static struct attempt *make_attempt(struct worker *w, struct ready r, struct kin
                           .slot = a->slot,
                           .log_name = a->log_name,
                           .log_dir = w->log_dir,
+                          .services = &services,
                           .finish = on_finish,
                           .progress = on_progress};
     store_log_name(r.lease->id, r.lease->fence, a->log_name);
@@ -147,7 +163,11 @@ void runs_start(struct worker *w, struct ready r)
 {
     struct kind *k = slots_kind(w, r.lease->kind);
     if (!k || !k->pool) { /* not asked for; somebody who knows the kind will take it */
-        settle_unstarted(w, r, OUTCOME_RELEASED);
+        settle_unstarted(w, r, OUTCOME_RELEASED, "no handler for its kind");
+        return;
+    }
+    if (!preflight_admits(k)) { /* claimed before the check said so */
+        settle_unstarted(w, r, OUTCOME_RELEASED, "its preflight fails");
         return;
     }
     struct attempt *a = make_attempt(w, r, k);

@@ -17,9 +17,12 @@ static struct settle *add(struct worker *w, const struct lease *l, struct batch 
         t->ended = mem_realloc(t->ended, t->cap_settles, sizeof(*t->ended));
         t->outcomes = mem_realloc(t->outcomes, t->cap_settles, sizeof(*t->outcomes));
     }
+    if (l->hint.policy < 0) /* its permit or lock lets another one go: look in the same turn */
+        slots_freed(w);
     t->ended[t->n_settles] = (struct ended){.lease = l, .batch = b, .took = took};
     struct settle *s = &t->settles[t->n_settles++];
-    *s = (struct settle){.id = l->id, .fence = l->fence, .exit_code = -1, .hint = l->hint};
+    *s = (struct settle){
+        .id = l->id, .fence = l->fence, .exit_code = -1, .retry_after = DUR_NONE, .hint = l->hint};
     return s;
 }
 
@@ -78,6 +81,32 @@ static void keep_children(struct worker *w, struct settle *s, const struct run_r
     ready_in(w, DUR_US(0));
 }
 
+static void keep_artifacts(struct worker *w, struct settle *s, const struct run_result *res)
+{
+    struct artifact *v = arena_zalloc(&w->filling->texts, res->n_artifacts, sizeof(*v));
+    for (size_t i = 0; i < res->n_artifacts; i++) {
+        v[i] = res->artifacts[i];
+        v[i].name = keep(w, v[i].name);
+        v[i].type = keep(w, v[i].type);
+        v[i].place = keep(w, v[i].place);
+    }
+    s->artifacts = v;
+    s->n_artifacts = res->n_artifacts;
+    last_ended(w)->kept = clock_boot();
+}
+
+static void keep_fetch(struct worker *w, struct settle *s, const struct fetch_record *f)
+{
+    struct fetch_record *r = arena_alloc(&w->filling->texts, sizeof(*r));
+    *r = *f;
+    struct sv *texts[] = {&r->url,      &r->final_url,     &r->variant,      &r->method,
+                          &r->etag,     &r->last_modified, &r->headers,      &r->content_type,
+                          &r->encoding, &r->address,       &r->http_version, &r->redirects};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        *texts[i] = keep(w, *texts[i]);
+    s->fetch = r;
+}
+
 static struct retry_policy policy_for(const struct worker *w, const struct lease *l,
                                       const struct kind *k)
 {
@@ -111,6 +140,27 @@ static void set_failure(struct worker *w, const struct attempt *a, struct settle
         ready_in(w, d.delay);
 }
 
+/* What the failure says about the peer, for the gates. Throttling that does not end ends the job,
+ * and its error says so. */
+static void set_signal(struct worker *w, const struct attempt *a, struct settle *s,
+                       const struct run_result *res)
+{
+    if (res->cls != CLASS_TRANSIENT)
+        return;
+    s->throttled = res->throttled;
+    s->timed_out = res->timed_out;
+    s->retry_after = res->retry_after;
+    if (!s->throttled || s->outcome != OUTCOME_FAILED)
+        return;
+    AUTO_STR struct str text = STR_INIT(2 * ERROR_MAX_BYTES);
+    str_addf(&text, "still throttled after %d transient failures", a->lease->transient + 1);
+    if (s->error.n) {
+        str_adds(&text, ": ");
+        str_add(&text, s->error);
+    }
+    s->error = keep_text(w, str_sv(&text));
+}
+
 static void set_fatal(struct worker *w, const struct attempt *a, struct settle *s, struct sv reason)
 {
     const struct failure f = {.cls = CLASS_FATAL, .retry_after = DUR_NONE, .asked = DUR_NONE};
@@ -130,6 +180,13 @@ static bool acceptable(const struct run_result *res, struct pawl_err *err)
         err_set(err, PAWL_EINPUT, "%zu child jobs, more than %d", res->n_children, CHILDREN_MAX);
         return false;
     }
+    if (res->n_artifacts > ARTIFACTS_MAX) {
+        err_set(err, PAWL_EINPUT, "%zu artifacts, more than %d", res->n_artifacts, ARTIFACTS_MAX);
+        return false;
+    }
+    for (size_t i = 0; i < res->n_artifacts; i++)
+        if (artifact_name_check(res->artifacts[i].name, err) < 0)
+            return false;
     for (size_t i = 0; i < res->n_children; i++)
         if (job_spec_check(&res->children[i], err) < 0) {
             err_wrap(err, "child job %zu", i + 1);
@@ -138,14 +195,19 @@ static bool acceptable(const struct run_result *res, struct pawl_err *err)
     return true;
 }
 
+static void set_released(struct worker *w, struct settle *s)
+{
+    s->outcome = OUTCOME_RELEASED;
+    s->refund_attempt = true;
+    ready_in(w, DUR_US(0));
+}
+
 static void set_cancelled(struct worker *w, const struct attempt *a, struct settle *s)
 {
     if (a->cancelled && a->why == CANCEL_ASKED) {
         s->outcome = OUTCOME_CANCELLED;
     } else if (a->cancelled) { /* I8: a stop costs no attempt, and the handler confirmed the end */
-        s->outcome = OUTCOME_RELEASED;
-        s->refund_attempt = true;
-        ready_in(w, DUR_US(0));
+        set_released(w, s);
     } else {
         const struct failure f = {.cls = CLASS_ERROR, .retry_after = DUR_NONE, .asked = DUR_NONE};
         set_failure(w, a, s, &f, SV("the handler ended the job unasked"));
@@ -166,8 +228,12 @@ static void set_end(struct worker *w, const struct attempt *a, struct settle *s,
     case RUN_FAILED: {
         const struct failure f = {res->cls, res->retry_after, res->asked};
         set_failure(w, a, s, &f, res->reason);
+        set_signal(w, a, s, res);
         break;
     }
+    case RUN_RELEASED:
+        set_released(w, s);
+        break;
     case RUN_CANCELLED:
         set_cancelled(w, a, s);
         break;
@@ -246,6 +312,11 @@ enum worker_verdict settle_result(struct attempt *a, const struct run_result *re
     s->result = keep(w, res->result);
     if (res->n_children)
         keep_children(w, s, res);
+    if (res->n_artifacts)
+        keep_artifacts(w, s, res);
+    if (res->fetch)
+        keep_fetch(w, s, res->fetch);
+    s->peer = keep(w, res->peer);
     return ask_guest(w);
 }
 
@@ -262,13 +333,12 @@ enum worker_verdict settle_start_failure(struct attempt *a, const struct pawl_er
     return ask_guest(w);
 }
 
-void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome)
+void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome, const char *why)
 {
     struct settle *s = add(w, r.lease, r.batch, DUR_NONE);
     s->outcome = outcome;
     s->refund_attempt = outcome == OUTCOME_RELEASED;
-    if (outcome == OUTCOME_RELEASED)
-        last_ended(w)->why = "did not start in time";
+    last_ended(w)->why = why;
     worker_soon(w);
 }
 

@@ -20,6 +20,7 @@ void stop_claiming(struct worker *w)
     if (w->stopping != GO_ON)
         return;
     w->stopping = STOP_CLAIMING;
+    store_thread_ending(&w->store);
     service_stopping(w);
     slots_give_back(w, DUR_US(0));
     loop_timer_set(w->loop, &w->stop, w->o->config->worker_stop_timeout);
@@ -29,6 +30,7 @@ void stop_claiming(struct worker *w)
 void stop_now(struct worker *w)
 {
     w->stopping = STOP_NOW;
+    store_thread_ending(&w->store);
     slots_give_back(w, DUR_US(0));
     runs_cancel_all(w, CANCEL_SHUTDOWN);
     worker_soon(w);
@@ -48,7 +50,29 @@ void stop_as(struct worker *w, enum worker_verdict verdict)
 /* timeout(1) and some supervisors signal the process and then its group: the same request twice. */
 #define SAME_REQUEST DUR_MS(100)
 
-/* First: running jobs may end. Second: at once, and for handlers a second cancel means no grace. */
+/* For handlers a second cancel means no grace. */
+static void stop_at_once(struct worker *w)
+{
+    store_thread_hurry(&w->store);
+    if (w->stopping != STOP_NOW)
+        stop_now(w);
+    runs_cancel_all(w, CANCEL_SHUTDOWN);
+}
+
+void stop_asked(struct worker *w)
+{
+    int asked = w->o->stop ? atomic_load(w->o->stop) : 0;
+    if (asked == w->stops)
+        return;
+    LOG(&w->log, LOG_INFO, "stop_asked", LOG_I("running", (int64_t)w->n_running));
+    w->stops = asked;
+    if (asked == 1)
+        stop_claiming(w);
+    else
+        stop_at_once(w);
+}
+
+/* First: running jobs may end. Second: at once. */
 static void on_ending_signal(struct worker *w, int signo)
 {
     bool first = w->report.signal == 0;
@@ -59,14 +83,10 @@ static void on_ending_signal(struct worker *w, int signo)
         LOG_I("running", (int64_t)w->n_running));
     w->report.signal = signo;
     w->signalled = now;
-    if (first) {
+    if (first)
         stop_claiming(w);
-        return;
-    }
-    store_thread_hurry(&w->store);
-    if (w->stopping != STOP_NOW)
-        stop_now(w);
-    runs_cancel_all(w, CANCEL_SHUTDOWN);
+    else
+        stop_at_once(w);
 }
 
 static void on_signal(struct watch *watch, uint32_t events)
@@ -86,6 +106,8 @@ int signals_init(struct worker *w, struct pawl_err *err)
     if (w->o->stop_after.us > 0)
         loop_timer_set(w->loop, &w->after, w->o->stop_after);
     w->signals = (struct watch){.fd = -1, .on_event = on_signal};
+    if (sigisemptyset(&w->o->signals))
+        return 0;
     int fd = signalfd(-1, &w->o->signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0)
         return err_set(err, PAWL_EIO, "cannot watch for signals");

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LATE "did not start in time"
+
 /* ---- kinds and pools ---- */
 
 static int by_name(const void *a, const void *b)
@@ -155,7 +157,7 @@ static void be_wary(struct worker *w, struct pool *p)
     p->wary = (struct boot){loop_now(w->loop).us + WARY_MS * 1000};
     p->window = 0;
     while (p->n_ready && p->running + (int)p->n_ready > p->slots)
-        settle_unstarted(w, ring_pop_last(w, p), OUTCOME_RELEASED);
+        settle_unstarted(w, ring_pop_last(w, p), OUTCOME_RELEASED, LATE);
 }
 
 static size_t weight(const struct lease *l)
@@ -183,7 +185,10 @@ static void judge_pools(struct worker *w, const struct turn *t, const size_t *go
         if (!want)
             continue;
         /* A hint that came while this claim was under way may mean a job it could not see. */
-        p->dry = got[i] == 0 && t->hints == w->hints;
+        bool none = got[i] == 0 && t->hints == w->hints;
+        bool only_ahead = t->pools[i].ahead == t->pools[i].want;
+        p->dry = none && !only_ahead;
+        p->no_ahead = (none && only_ahead) || (p->no_ahead && got[i] < want);
         if (got[i] == want && p->window < HELD_MAX)
             p->window = p->window ? p->window * 2 : 4 * (size_t)p->slots;
     }
@@ -233,7 +238,7 @@ static size_t prefetch(const struct worker *w, const struct pool *p)
 {
     struct boot now = loop_now(w->loop);
     bool timed = false;
-    if (now.us < p->wary.us)
+    if (now.us < p->wary.us || p->no_ahead)
         return 0;
     for (size_t i = 0; i < p->n_kinds; i++) {
         const struct kind *k = p->members[i];
@@ -265,12 +270,32 @@ static size_t wanted(const struct worker *w, const struct pool *p)
     return want;
 }
 
+/* How many of `want` will not start at once: a permit or a lock must not wait in a ring. I7 */
+static int ahead(const struct pool *p, size_t want)
+{
+    size_t in_hand = (size_t)p->running + p->n_ready;
+    size_t free = in_hand < (size_t)p->slots ? (size_t)p->slots - in_hand : 0;
+    return want > free ? (int)(want - free) : 0;
+}
+
 static size_t jobs_left(const struct worker *w)
 {
     if (!w->o->stop_after_jobs)
         return SIZE_MAX;
     int64_t left = w->o->stop_after_jobs - w->started_jobs - (int64_t)w->n_ready;
     return left > 0 ? (size_t)left : 0;
+}
+
+/* The kinds that the pool takes now. The list is the turn's own: what a later check says does not
+ * reach a claim under way. */
+static size_t admitted(const struct pool *p, struct claim_pool *out)
+{
+    struct sv *kinds = (struct sv *)out->kinds;
+    out->n_kinds = 0;
+    for (size_t i = 0; i < p->n_kinds; i++)
+        if (preflight_admits(p->members[i]))
+            kinds[out->n_kinds++] = p->kinds[i];
+    return out->n_kinds;
 }
 
 void slots_plan(struct worker *w, struct turn *t)
@@ -281,9 +306,11 @@ void slots_plan(struct worker *w, struct turn *t)
     left = left < w->claim_max ? left : w->claim_max;
     bool may = w->session.id.v && !w->lost && !w->paused && w->stopping == GO_ON && !w->only_ended;
     for (size_t i = 0; i < w->n_pools; i++) {
-        size_t want = may ? wanted(w, &w->pools[i]) : 0;
+        size_t kinds = admitted(&w->pools[i], &t->pools[i]);
+        size_t want = may && kinds ? wanted(w, &w->pools[i]) : 0;
         want = want < left ? want : left;
         t->pools[i].want = (int)want;
+        t->pools[i].ahead = ahead(&w->pools[i], want);
         t->want += want;
         left -= want;
     }
@@ -292,6 +319,13 @@ void slots_plan(struct worker *w, struct turn *t)
 }
 
 void slots_wet(struct worker *w)
+{
+    w->hints++;
+    for (size_t i = 0; i < w->n_pools; i++)
+        w->pools[i].dry = w->pools[i].no_ahead = false;
+}
+
+void slots_freed(struct worker *w)
 {
     w->hints++;
     for (size_t i = 0; i < w->n_pools; i++)
@@ -316,7 +350,7 @@ bool slots_pump(struct worker *w)
             struct ready r = ring_pop(w, p);
             if (too_old(w, r)) {
                 p->window = 0;
-                settle_unstarted(w, r, OUTCOME_RELEASED);
+                settle_unstarted(w, r, OUTCOME_RELEASED, LATE);
             } else {
                 runs_start(w, r);
             }
@@ -344,7 +378,21 @@ void slots_give_back(struct worker *w, struct dur older_than)
         while (p->n_ready &&
                (older_than.us <= 0 || now.us - p->ring[p->head].batch->taken.us >= older_than.us)) {
             p->window = 0;
-            settle_unstarted(w, ring_pop(w, p), OUTCOME_RELEASED);
+            settle_unstarted(w, ring_pop(w, p), OUTCOME_RELEASED, LATE);
+        }
+    }
+}
+
+void slots_give_back_kind(struct worker *w, struct sv kind)
+{
+    for (size_t i = 0; i < w->n_pools; i++) {
+        struct pool *p = &w->pools[i];
+        for (size_t n = p->n_ready; n > 0; n--) { /* once around */
+            struct ready r = ring_pop(w, p);
+            if (sv_eq(r.lease->kind, kind))
+                settle_unstarted(w, r, OUTCOME_RELEASED, "its preflight fails");
+            else
+                ring_push(w, p, r);
         }
     }
 }
@@ -378,7 +426,7 @@ bool slots_cancel(struct worker *w, job_id id)
         for (size_t n = p->n_ready; n > 0; n--) { /* once around */
             struct ready r = ring_pop(w, p);
             if (r.lease->id.v == id.v) {
-                settle_unstarted(w, r, OUTCOME_CANCELLED);
+                settle_unstarted(w, r, OUTCOME_CANCELLED, NULL);
                 found = true;
             } else {
                 ring_push(w, p, r);

@@ -54,7 +54,7 @@ int store_handle_open(struct store_thread *st, struct pawl_err *err)
     int rc = st->o->open_store(st->o->open_arg, &s, err);
     if (rc < 0)
         return rc;
-    rc = s->ops->log_dir ? s->ops->log_dir(s, &dir, err) : 0;
+    rc = s->ops->log_dir && !st->o->no_logs ? s->ops->log_dir(s, &dir, err) : 0;
     if (rc < 0) {
         store_close(s);
         return rc;
@@ -120,6 +120,7 @@ static void *store_main(void *arg)
         loop_wake(st->o->loop);
     }
     store_handle_close(st);
+    lake_close(st->lake);
     return NULL;
 }
 
@@ -152,6 +153,22 @@ void store_thread_hurry(struct store_thread *st)
     st->hurry = true;
     pthread_cond_signal(&st->cond);
     pthread_mutex_unlock(&st->lock);
+}
+
+void store_thread_ending(struct store_thread *st)
+{
+    pthread_mutex_lock(&st->lock);
+    if (!st->ending.us)
+        st->ending = clock_boot();
+    pthread_mutex_unlock(&st->lock);
+}
+
+struct boot store_thread_ends_since(struct store_thread *st)
+{
+    pthread_mutex_lock(&st->lock);
+    struct boot t = st->ending;
+    pthread_mutex_unlock(&st->lock);
+    return t;
 }
 
 void store_thread_give(struct store_thread *st, struct turn *t)

@@ -4,6 +4,7 @@
 #ifndef PAWL_WORKER_STORE_THREAD_H
 #define PAWL_WORKER_STORE_THREAD_H
 
+#include "lake.h"
 #include "turn.h"
 #include "worker.h"
 #include <pthread.h>
@@ -21,6 +22,12 @@ struct store_thread {
     const struct worker_options *o;
     struct metrics *metrics;
     const struct claim_request *claim; /* queues and `only` of every claim */
+    bool apply_policy;                 /* before the first claim */
+    const struct policy *policy;       /* NULL: only what is built in */
+    struct sv policy_text;
+    struct lake *lake; /* the thread's own, for artifacts that waited long; NULL until then */
+    size_t prune_at;   /* the thread's own: next rule of the round under way, */
+    bool prune_more;   /* which left something of one before */
     pthread_t thread;
     bool started;
 
@@ -28,6 +35,7 @@ struct store_thread {
     pthread_cond_t cond;
     struct turn *in, *out;
     bool quit, hurry;
+    struct boot ending; /* since when the worker is to end; us 0: it is not */
     struct store_news news;
     struct store *store; /* written by the thread under the lock; NULL while there is none */
 };
@@ -37,6 +45,10 @@ PAWL_MUST_USE int store_thread_start(struct store_thread *st, struct pawl_err *e
 void store_thread_stop(struct store_thread *st);
 /* Stop waiting for a store that failed: the turn in hand is given up. */
 void store_thread_hurry(struct store_thread *st);
+/* The worker is to end: from now on a remote store that failed is waited for no longer than others.
+ */
+void store_thread_ending(struct store_thread *st);
+struct boot store_thread_ends_since(struct store_thread *st); /* us 0: it does not */
 /* Loop thread; there is at most one turn under way. */
 void store_thread_give(struct store_thread *st, struct turn *t);
 struct turn *store_thread_take(struct store_thread *st); /* a finished turn or NULL */

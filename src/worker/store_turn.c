@@ -4,7 +4,18 @@
  * that the loop can compare. I12 */
 #include "store_turn.h"
 
-enum { SWEEP_SESSIONS = 16, SWEEP_JOBS = 1000, PRUNE_JOBS = 500 };
+#include "behind.h"
+#include "keep_late.h"
+#include "retention.h"
+
+enum {
+    SWEEP_SESSIONS = 16,
+    SWEEP_JOBS = 1000,
+    PRUNE_JOBS = 500,
+    PRUNE_ROWS = 2000,
+    AGE_JOBS = 1000
+};
+#define PRUNE_BUDGET DUR_MS(30)
 #define REOPEN_FIRST DUR_MS(100)
 #define REOPEN_MAX   DUR_S(1)
 
@@ -27,6 +38,7 @@ static int settle_refused(struct store *s, struct turn *t, size_t i, const struc
                            .cls = CLASS_FATAL,
                            .error = sv_of(why->msg),
                            .exit_code = t->settles[i].exit_code,
+                           .retry_after = DUR_NONE,
                            .log_bytes = t->settles[i].log_bytes,
                            .started_at = t->settles[i].started_at};
     size_t n = strlen(why->msg);
@@ -67,7 +79,10 @@ static int do_sweep(struct store_thread *st, struct store *s, struct turn *t, st
                                       .max_sessions = SWEEP_SESSIONS,
                                       .max_jobs = SWEEP_JOBS,
                                       .max_lost = (int)st->o->config->retry_max_lost};
+    int raised = 0;
     int rc = s->ops->sweep(s, &req, &t->swept, err);
+    if (rc == 0 && t->age && s->ops->age)
+        rc = s->ops->age(s, AGE_JOBS, &raised, err);
     return rc < 0 && store_failed(rc) ? rc : 0; /* one bad row must not hold up the rest: I6 */
 }
 
@@ -94,7 +109,17 @@ static int do_claim(struct store_thread *st, struct store *s, struct turn *t, st
     t->batch->n = got.n;
     t->session_stale = got.session_stale;
     t->next_due = got.next_due;
+    t->busy = got.busy;
     return 0;
+}
+
+/* For the audit and those who follow it: no reason to undo what happened with it. */
+static int do_note(struct store *s, struct turn *t, struct pawl_err *err)
+{
+    if (!t->note.type || !t->session.id.v || !s->ops->note)
+        return 0;
+    int rc = s->ops->note(s, t->note.type, &t->session, str_sv(&t->note.detail), err);
+    return rc < 0 && store_failed(rc) ? rc : 0;
 }
 
 /* What this turn cost, into the metrics. */
@@ -117,11 +142,16 @@ static int run_group(struct store_thread *st, struct turn *t, bool settles_only,
     if (rc < 0)
         return rc;
     struct boot start = clock_boot(); /* not the wait for others' transactions */
+    keep_late(st, t);
     rc = do_settles(s, t, err);
+    if (rc == 0 && !settles_only)
+        rc = asks_answer(s, &t->asks, err);
     if (rc == 0 && !settles_only)
         rc = do_sweep(st, s, t, err);
     if (rc == 0 && !settles_only)
         rc = do_claim(st, s, t, err);
+    if (rc == 0)
+        rc = do_note(s, t, err);
     if (rc < 0) {
         s->ops->group_abort(s);
         return rc;
@@ -140,7 +170,7 @@ static void forget_claim(struct turn *t)
         t->batch->n = 0;
         arena_reset(&t->batch->arena);
     }
-    t->session_stale = false;
+    t->session_stale = t->busy = false;
     t->swept = (struct sweep_result){0};
     t->next_due = DUR_NONE;
 }
@@ -196,11 +226,21 @@ static int read_back(struct store_thread *st, struct turn *t, struct pawl_err *e
     return s->ops->held(s, &t->session, &t->held->arena, &t->held->leases, &t->held->n, err);
 }
 
+/* A remote store's handle connects again by itself. */
+static bool remote(const struct store_thread *st)
+{
+    return st->store && st->store->ops->remote;
+}
+
 static int reopen(struct store_thread *st, struct turn *t, struct pawl_err *err)
 {
-    store_handle_close(st);
-    int rc = store_handle_open(st, err);
-    return rc < 0 ? rc : read_back(st, t, err);
+    if (!remote(st)) {
+        store_handle_close(st);
+        int rc = store_handle_open(st, err);
+        if (rc < 0)
+            return rc;
+    }
+    return read_back(st, t, err);
 }
 
 static struct dur next_pause(struct dur d)
@@ -210,6 +250,15 @@ static struct dur next_pause(struct dur d)
     return d.us * 2 < REOPEN_MAX.us ? DUR_US(d.us * 2) : REOPEN_MAX;
 }
 
+/* A remote store is waited for as long as the worker is not to end. */
+static bool waited_long(struct store_thread *st, struct boot start)
+{
+    struct dur limit = st->o->config->store_timeout;
+    struct boot ending = store_thread_ends_since(st);
+    bool patient = remote(st) && (!ending.us || since(ending).us < limit.us);
+    return since(start).us >= limit.us && !patient;
+}
+
 static int recover(struct store_thread *st, struct turn *t, int rc)
 {
     struct boot start = clock_boot();
@@ -217,7 +266,7 @@ static int recover(struct store_thread *st, struct turn *t, int rc)
     store_handle_down(st, &t->err);
     forget_claim(t);
     while (rc < 0 && !store_lost_for_good(rc)) {
-        if (since(start).us >= st->o->config->store_timeout.us || !store_handle_pause(st, pause))
+        if (waited_long(st, start) || !store_handle_pause(st, pause))
             return rc;
         pause = next_pause(pause);
         rc = reopen(st, t, &t->err);
@@ -236,6 +285,10 @@ static void do_look(struct store_thread *st, struct turn *t)
     arena_reset(&t->seen_arena);
     *seen = (struct look){0};
     seen->rc = s->ops->status(s, 0, &t->seen_arena, &seen->status, &err);
+    bool found_none = !t->batch || t->batch->n == 0;
+    if (seen->rc == 0 && t->drain && found_none)
+        seen->rc = behind_count(s, st->o->queues, st->o->n_queues, st->o->only, &t->seen_arena,
+                                seen, &err);
     if (seen->rc < 0 || !st->o->only.v)
         return;
     seen->rc = s->ops->job_get(s, st->o->only, &t->seen_arena, &seen->job, &err);
@@ -245,46 +298,104 @@ static void do_look(struct store_thread *st, struct turn *t)
     }
 }
 
-static void prune(struct store *s, unsigned states, struct dur keep, bool *more)
+/* None of the oldest batch could go: no use in looking at it again. */
+static int prune(struct store *s, struct act_request req, bool *more, struct pawl_err *err)
 {
-    struct act_request req = {.act = ACT_PRUNE, .select.states = states, .max = PRUNE_JOBS};
     struct act_result res = {0};
-    struct pawl_err err = {0};
-    if (keep.us < 0)
-        return;
-    req.finished_before.us = s->ops->now(s).us - keep.us;
-    /* None of the oldest batch was old enough: no use in looking at it again. */
-    if (s->ops->act(s, &req, &res, &err) == 0 && res.more && res.changed)
+    req.max = PRUNE_JOBS;
+    int rc = s->ops->act(s, &req, &res, err);
+    if (rc == 0 && res.more && res.changed)
         *more = true;
+    return rc;
 }
 
+static struct wall before(struct wall now, struct dur keep)
+{
+    return (struct wall){keep.us >= 0 ? now.us - keep.us : 0};
+}
+
+static int prune_history(struct store *s, const struct config *c, bool *more, struct pawl_err *err)
+{
+    bool left = false;
+    struct wall now = s->ops->now(s);
+    struct wall events = before(now, c->retention_events);
+    struct wall attempts = before(now, c->retention_attempts);
+    if (!s->ops->prune_history || (!events.us && !attempts.us))
+        return 0;
+    int rc = s->ops->prune_history(s, events, attempts, PRUNE_ROWS, &left, err);
+    *more |= rc == 0 && left;
+    return rc;
+}
+
+/* A round goes through all rules, one batch each; *out_over when it came to its end. */
+static int prune_round(struct store_thread *st, struct boot start, bool *out_over,
+                       struct pawl_err *err)
+{
+    struct act_request *rules;
+    size_t n;
+    AUTO(arena_done) struct arena a;
+    arena_init(&a);
+    int rc = retention_rules(st->o->config, st->store, &a, &rules, &n, err);
+    while (rc == 0 && st->prune_at < n && since(start).us < PRUNE_BUDGET.us)
+        rc = prune(st->store, rules[st->prune_at++], &st->prune_more, err);
+    if (rc < 0 || st->prune_at < n)
+        return rc;
+    *out_over = true;
+    return prune_history(st->store, st->o->config, &st->prune_more, err);
+}
+
+/* For a short time, because claims wait meanwhile. A failure is left to the next time. */
 static void do_prune(struct store_thread *st, struct turn *t)
 {
-    const struct config *c = st->o->config;
-    unsigned ended = 1u << JOB_DONE | 1u << JOB_SKIPPED | 1u << JOB_CANCELLED;
-    t->prune_more = false;
-    prune(st->store, ended, c->retention_done, &t->prune_more);
-    prune(st->store, 1u << JOB_FAILED, c->retention_failed, &t->prune_more);
+    struct pawl_err err = {0};
+    struct boot start = clock_boot();
+    bool over = false;
+    int rc = prune_round(st, start, &over, &err);
+    t->prune_more = rc == 0 && (!over || st->prune_more);
+    if (over || rc < 0) {
+        st->prune_at = 0;
+        st->prune_more = false;
+    }
+    t->prune_took = since(start);
 }
 
+static int apply_policy(struct store_thread *st, struct pawl_err *err)
+{
+    struct store *s = st->store;
+    bool changed;
+    if (!s->ops->policy_apply)
+        return err_set(err, PAWL_EINTERNAL, "this store knows no limits");
+    int rc = s->ops->policy_apply(s, st->policy, st->policy_text, &changed, err);
+    return rc < 0 ? err_wrap(err, "the configured limits cannot be applied") : 0;
+}
+
+/* The first turn asks for nothing: what the configuration says holds before anything is claimed. */
 static int open_first(struct store_thread *st, struct turn *t)
 {
-    return st->store ? 0 : store_handle_open(st, &t->err);
+    if (st->store)
+        return 0;
+    int rc = store_handle_open(st, &t->err);
+    if (rc == 0 && st->apply_policy)
+        rc = apply_policy(st, &t->err);
+    st->apply_policy = st->apply_policy && rc < 0;
+    return rc;
 }
 
 void store_turn(struct store_thread *st, struct turn *t)
 {
     t->recovered = false;
     t->claim_rc = 0;
-    t->session_stale = false;
+    t->session_stale = t->busy = false;
     t->next_due = DUR_NONE;
     t->swept = (struct sweep_result){0};
     t->rc = open_first(st, t);
-    if (t->rc == 0 && (t->n_settles || t->sweep || t->want)) {
+    if (t->rc == 0 && (t->n_settles || t->sweep || t->want || t->note.type || t->asks.first)) {
         t->rc = run_group(st, t, false, &t->err);
         if (t->rc < 0)
             t->rc = recover(st, t, t->rc);
     }
+    bool found = t->busy || (t->batch && t->batch->n);
+    t->look = t->look && !(t->judging && found); /* it is not over: no need to look */
     if (t->rc == 0 && t->look)
         do_look(st, t);
     if (t->rc == 0 && t->prune)

@@ -14,11 +14,14 @@ void threads_init(pthread_mutex_t *lock, pthread_cond_t *cond)
 
 int threads_start(pthread_t *out, void *(*main)(void *), void *arg, struct pawl_err *err)
 {
-    sigset_t all, before;
+    sigset_t all;
+    pthread_attr_t attr;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int e = pthread_create(out, NULL, main, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_init(&attr);
+    int e = pthread_attr_setsigmask_np(&attr, &all); /* the caller's own mask is not touched */
+    if (!e)
+        e = pthread_create(out, &attr, main, arg);
+    pthread_attr_destroy(&attr);
     return e ? err_errno(err, PAWL_EIO, e, "cannot start a thread") : 0;
 }
 

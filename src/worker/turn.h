@@ -4,6 +4,7 @@
 #ifndef PAWL_WORKER_TURN_H
 #define PAWL_WORKER_TURN_H
 
+#include "asks.h"
 #include "clock.h"
 #include "mem.h"
 #include "store.h"
@@ -28,14 +29,22 @@ struct ended {
     struct dur took; /* us < 0: it never started */
     const char *why; /* static text; NULL: none */
     int slot, signal;
+    struct boot kept; /* when its artifacts were known to be in the lake; us 0: it has none */
 };
 
 /* A look at the whole store: for drain and progress. */
 struct look {
     int rc; /* < 0: not available this time */
     struct status_view status;
+    int64_t *behind;     /* per class of status: behind.h; NULL: none */
     bool job_gone;       /* worker_options.only: it does not exist */
     struct job_view job; /* worker_options.only */
+};
+
+/* An event of this worker to be recorded. */
+struct note {
+    enum event_type type; /* 0: none */
+    struct str detail;
 };
 
 struct turn {
@@ -45,12 +54,17 @@ struct turn {
     struct ended *ended;
     enum settle_outcome *outcomes; /* answered */
     size_t n_settles, cap_settles;
-    struct arena texts; /* strings and children of the settles */
+    struct arena texts;   /* strings, children and artifacts of the settles */
+    struct ask_list asks; /* answered in place */
     struct claim_pool *pools;
     size_t n_pools;
     size_t want;    /* sum over pools; 0: no claim */
     uint64_t hints; /* the loop's count when the claim was planned */
     bool sweep, look, prune;
+    bool age;     /* sweep: raise the priority of what waits long, too */
+    bool drain;   /* look: is anything left that moves by itself? */
+    bool judging; /* look: only for that */
+    struct note note;
     bool all_in;         /* when it left, no more jobs were to come from worker_options.more */
     struct dur ready_in; /* a settle makes a job ready after this; us < 0: none does */
 
@@ -61,11 +75,13 @@ struct turn {
     int claim_rc;        /* < 0: the claim alone failed */
     struct pawl_err claim_err;
     bool session_stale;
+    bool busy; /* the claim met another one at work: worth another look in milliseconds */
     struct dur next_due;
     struct sweep_result swept;
     struct look seen;
     struct arena seen_arena;
     bool prune_more;
+    struct dur prune_took;
     bool recovered;     /* the store failed on the way; the claim was not made, and: */
     struct batch *held; /* what the store thinks this session runs; NULL without a session */
     struct dur took;

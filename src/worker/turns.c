@@ -8,13 +8,16 @@ void turns_init(struct worker *w)
         struct turn *t = &w->turns[i];
         arena_init(&t->texts);
         arena_init(&t->seen_arena);
+        t->note.detail = STR_INIT(STR_LINE);
+        asks_init(&t->asks);
         t->ready_in = DUR_NONE;
         t->n_pools = w->n_pools;
         t->pools = mem_zalloc(w->n_pools, sizeof(*t->pools));
         for (size_t p = 0; p < w->n_pools; p++)
-            t->pools[p] =
-                (struct claim_pool){.kinds = w->pools[p].kinds, .n_kinds = w->pools[p].n_kinds};
+            t->pools[p].kinds = mem_zalloc(w->pools[p].n_kinds, sizeof(struct sv));
     }
+    w->note.detail = STR_INIT(STR_LINE);
+    asks_init(&w->asks);
     w->filling = &w->turns[0];
 }
 
@@ -28,13 +31,17 @@ static void free_batch(struct batch *b)
 
 void turns_done(struct worker *w)
 {
+    str_done(&w->note.detail);
     for (size_t i = 0; i < N_TURNS; i++) {
         struct turn *t = &w->turns[i];
         arena_done(&t->texts);
+        str_done(&t->note.detail);
         arena_done(&t->seen_arena);
         free(t->settles);
         free(t->ended);
         free(t->outcomes);
+        for (size_t p = 0; p < t->n_pools; p++)
+            free((struct sv *)t->pools[p].kinds);
         free(t->pools);
         free_batch(t->batch);
         free_batch(t->held);
@@ -64,6 +71,24 @@ void turns_hello(struct worker *w)
     give(w);
 }
 
+/* A quick drain may be over before its session begins: the note waits for it. */
+static void take_note(struct worker *w, struct turn *t)
+{
+    if (!w->note.type || !w->session.id.v || t->note.type)
+        return;
+    struct note empty = t->note;
+    t->note = w->note;
+    w->note = empty;
+}
+
+static void take_asks(struct worker *w, struct turn *t)
+{
+    if (!w->asks.first)
+        return;
+    t->asks = w->asks;
+    asks_init(&w->asks);
+}
+
 void turns_send(struct worker *w)
 {
     if (w->away || w->broken)
@@ -72,9 +97,14 @@ void turns_send(struct worker *w)
     t->session = w->session;
     housekeeping_plan(w, t);
     slots_plan(w, t);
-    bool work = t->n_settles || t->want || t->sweep || t->prune || w->look_due;
+    take_note(w, t);
+    take_asks(w, t);
+    bool work = t->n_settles || t->want || t->sweep || t->prune || t->note.type || t->asks.first ||
+                w->look_due;
     bool judging = w->draining && !w->n_running && !w->n_ready && work;
     t->look = w->look_due || judging;
+    t->judging = !w->look_due;
+    t->drain = w->draining;
     w->look_due = false;
     t->all_in = w->all_in;
     if (work)
@@ -125,6 +155,7 @@ static void give_up(struct worker *w, struct turn *t)
     if (t->batch)
         discard_claim(w, t);
     worker_break(w, &t->err);
+    asks_tell(&t->asks, false);
 }
 
 static void take_in(struct worker *w, struct turn *t)
@@ -136,6 +167,7 @@ static void take_in(struct worker *w, struct turn *t)
     housekeeping_after(w, t, claimed);
     turns_send(w);
     settle_committed(w, t);
+    asks_tell(&t->asks, !t->recovered);
     if (t->look)
         drain_judge(w, t);
 }
@@ -152,6 +184,7 @@ void turns_receive(struct worker *w)
     else
         take_in(w, t);
     t->sweep = t->look = t->prune = false;
+    t->note.type = 0;
     t->want = 0;
     t->ready_in = DUR_NONE;
     w->coming = NULL;

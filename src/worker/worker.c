@@ -4,6 +4,7 @@
 #include "worker.h"
 
 #include "json.h"
+#include "policy.h"
 #include "worker_internal.h"
 #include <assert.h>
 #include <stdio.h>
@@ -11,11 +12,14 @@
 
 bool worker_idle(const struct worker *w)
 {
-    return !w->n_running && !w->n_ready && !w->filling->n_settles && !w->away;
+    return !w->n_running && !w->n_ready && !w->filling->n_settles && !w->note.type &&
+           !w->asks.first && !w->away;
 }
 
 void worker_soon(struct worker *w)
 {
+    if (w->finished) /* only alerts are still being sent */
+        return;
     if (w->stepping)
         w->step_again = true;
     else if (!w->soon.slot)
@@ -41,6 +45,8 @@ static void forget_settles(struct worker *w)
     for (size_t i = 0; i < t->n_settles; i++)
         batch_unref(w, t->ended[i].batch);
     t->n_settles = 0;
+    w->note.type = 0;
+    asks_tell(&w->asks, false);
 }
 
 static bool limits_reached(const struct worker *w)
@@ -55,7 +61,9 @@ static void check_end(struct worker *w)
         forget_settles(w);
     if (w->stopping == GO_ON && limits_reached(w))
         stop_claiming(w);
-    if (w->stopping != GO_ON && worker_idle(w)) {
+    if (w->stopping != GO_ON)
+        preflight_stop(w);
+    if (w->stopping != GO_ON && worker_idle(w) && preflight_idle(w)) {
         w->finished = true;
         loop_stop(w->loop);
     }
@@ -88,10 +96,13 @@ static void ask_for_more(struct worker *w)
 static void on_wake(void *arg)
 {
     struct worker *w = arg;
+    stop_asked(w);
     ask_for_more(w);
     housekeeping_store_news(w);
     lease_news(w);
+    keep_news(w);
     turns_receive(w);
+    alerts_news(w);
     worker_soon(w);
 }
 
@@ -137,7 +148,7 @@ static void describe(struct worker *w, struct description *d)
     d->pools = d->filter = STR_INIT(STR_OUTPUT);
     describe_pools(w, &d->pools);
     describe_filter(w, &d->filter);
-    w->renew.spec = (struct session_spec){.name = d->name,
+    w->renew.spec = (struct session_spec){.name = w->o->name ? w->o->name : d->name,
                                           .host = d->host,
                                           .pid = (int)getpid(),
                                           .slots = (int)w->slots,
@@ -154,6 +165,7 @@ static void init(struct worker *w, const struct worker_options *o)
     w->loop = o->loop;
     w->log = *o->log;
     w->soon.on_time = worker_step;
+    arena_init(&w->policy_arena);
     w->draining = o->drain || o->only.v;
     w->all_in = !o->guest || !o->guest->more;
     w->claim =
@@ -162,7 +174,9 @@ static void init(struct worker *w, const struct worker_options *o)
     w->store.metrics = w->renew.metrics = &w->metrics;
     w->store.claim = &w->claim;
     slots_init(w);
+    preflight_init(w);
     runs_init(w);
+    keep_init(w);
     turns_init(w);
     housekeeping_init(w);
     lease_init(w);
@@ -181,8 +195,11 @@ static void done(struct worker *w)
     signals_done(w);
     housekeeping_done(w);
     turns_done(w);
+    keep_done(w);
     runs_done(w);
+    preflight_done(w);
     slots_done(w);
+    arena_done(&w->policy_arena);
 }
 
 static int start_threads(struct worker *w, struct pawl_err *err)
@@ -194,14 +211,31 @@ static int start_threads(struct worker *w, struct pawl_err *err)
     return renew_thread_start(&w->renew, err);
 }
 
+static int make_policy(struct worker *w, struct pawl_err *err)
+{
+    w->store.apply_policy = !w->o->no_policy;
+    if (w->o->no_policy || !w->o->config->policy_given)
+        return 0;
+    int rc = policy_make(w->o->config, &w->policy_arena, &w->policy, &w->store.policy_text, err);
+    w->store.policy = rc == 0 ? &w->policy : NULL;
+    return rc;
+}
+
 static int run(struct worker *w, struct pawl_err *err)
 {
-    int rc = signals_init(w, err);
+    int rc = make_policy(w, err);
+    if (rc == 0)
+        rc = signals_init(w, err);
+    if (rc == 0)
+        rc = alerts_start(w, err);
     if (rc == 0)
         rc = start_threads(w, err);
     if (rc == 0)
+        preflight_start(w);
+    if (rc == 0)
         rc = loop_run(w->loop, err);
     store_thread_stop(&w->store);
+    alerts_finish(w);
     renew_thread_stop(&w->renew); /* last: it ends the session */
     return rc;
 }
@@ -218,6 +252,7 @@ int worker_run(const struct worker_options *o, struct worker_report *out, struct
         rc = w->error.code;
     }
     drain_report(w);
+    lease_metrics(w);
     *out = w->report;
     done(w);
     str_done(&d.pools);

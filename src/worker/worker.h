@@ -12,6 +12,7 @@
 #include "notify.h"
 #include "store.h"
 #include <signal.h>
+#include <stdatomic.h>
 
 /* A kind the worker can run: its handler and its resolved settings. */
 struct worker_kind {
@@ -19,6 +20,10 @@ struct worker_kind {
     struct handler *handler; /* borrowed */
     struct dur timeout;      /* us < 0: none */
     int max_attempts;
+    bool preflight;            /* claimed only while its check (handler_ops.check) is good, */
+    const char *preflight_url; /* and this URL, if not NULL, answers 2xx */
+    struct dur preflight_ttl, preflight_timeout;
+    bool needs_room; /* `preflight` is set, and looks at the lake's disk first */
 };
 
 /* How an attempt ended, for whoever runs the worker. Views last for the call. */
@@ -50,10 +55,21 @@ struct worker_guest {
     bool (*more)(void *arg);
 };
 
+/* A command of the configuration run beside the jobs. Borrowed for the call that starts it. */
+struct aside {
+    const struct string_list *command;
+    struct sv input; /* its standard input */
+    struct dur timeout;
+};
+struct aside_run;
+/* It has ended, and its run is gone. error NULL: with exit status 0. */
+typedef void aside_done_fn(void *arg, const char *error);
+
 enum worker_progress { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_LINES };
 
 struct worker_options {
     const struct config *config;
+    const char *name;  /* NULL: host:pid */
     struct loop *loop; /* made by the caller, because handlers hang on it too */
     /* Opens one more handle on the store; called on the thread that will own it. */
     int (*open_store)(void *arg, struct store **out, struct pawl_err *err);
@@ -71,16 +87,28 @@ struct worker_options {
     struct dur stop_after;   /* us 0: no limit */
     job_id only;             /* v != 0: just this job */
     const struct logger *log;
+    bool no_policy; /* leave the store's limits as they are, whatever the configuration says */
+    bool no_logs;   /* no handler keeps output: the folder for it is not made */
     enum worker_progress progress;
     /* The session's lock descriptor, once there is one and again after each new session: to be
      * handed to supervisors. May be NULL. */
     void (*on_session)(void *arg, const struct session *session);
     /* The lease deadline moved (any thread): to be published to supervisors. May be NULL. */
     void (*on_deadline)(void *arg, struct boot deadline);
+    /* N_METRICS values after each renewal and once at the end (loop thread). May be NULL. */
+    void (*on_metrics)(void *arg, const int64_t *values);
     void *on_arg;
-    const struct worker_guest *guest; /* NULL: none */
-    const struct notify *notify;      /* the service manager; NULL: none. Borrowed */
-    sigset_t signals; /* blocked by the caller before any thread; read here by signalfd */
+    /* Start a command on the loop, given on_arg; `done` comes once, later. NULL: not possible. */
+    int (*run_aside)(void *arg, const struct aside *a, aside_done_fn *done, void *done_arg,
+                     struct aside_run **out, struct pawl_err *err);
+    void (*end_aside)(struct aside_run *run); /* kill it: `done` comes soon */
+    const struct worker_guest *guest;         /* NULL: none */
+    const struct notify *notify;              /* the service manager; NULL: none. Borrowed */
+    sigset_t signals; /* blocked by the caller before any thread; read here by signalfd. Empty: a
+                         worker that minds no signal */
+    /* How often it was asked to stop, counted by others, who call loop_wake() then: 1 means as
+     * after the first SIGTERM, 2 as after the second. NULL: nobody asks. */
+    const _Atomic int *stop;
 };
 
 struct worker_report {

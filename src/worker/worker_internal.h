@@ -3,6 +3,10 @@
 #ifndef PAWL_WORKER_INTERNAL_H
 #define PAWL_WORKER_INTERNAL_H
 
+#include "alerts.h"
+#include "asks.h"
+#include "keep_thread.h"
+#include "preflight.h"
 #include "progress.h"
 #include "renew_thread.h"
 #include "service.h"
@@ -36,6 +40,7 @@ struct kind {
     bool timed;     /* mean_us is known */
     double mean_us; /* moving average of its attempts */
     struct boot last_end;
+    struct preflight *preflight; /* NULL: none */
 };
 
 /* A claimed job that has not started. */
@@ -56,6 +61,8 @@ struct pool {
     double mean_us;    /* moving average over its kinds */
     double mean_bytes; /* of what a held job weighs */
     bool dry;          /* the last claim found nothing for it */
+    bool no_ahead;     /* the last claim for more than its slots found nothing: what there is needs
+                          permits or locks */
     struct boot wary;  /* until then nothing is held beyond the slots: a job that cost an earlier
                           worker its life must not take bystanders along (I8) */
 };
@@ -85,6 +92,8 @@ enum stopping {
     STOP_NOW,      /* running jobs were told to end */
 };
 
+struct http;
+
 struct worker {
     const struct worker_options *o;
     struct loop *loop;
@@ -96,6 +105,10 @@ struct worker {
     size_t n_kinds;
     struct pool *pools;
     size_t n_pools;
+    struct policy policy;
+    struct arena policy_arena;
+    struct http *http;          /* made when first needed */
+    struct alerts *alerts;      /* NULL: none */
     struct claim_request claim; /* queues and `only`: the same in every claim */
     int64_t slots;
 
@@ -112,12 +125,15 @@ struct worker {
     struct turn *filling; /* settles go here */
     struct turn *away;    /* at the store thread; NULL: it is idle */
     struct turn *coming;  /* being taken in */
+    struct note note;     /* for the next turn */
     size_t claim_max;
     uint64_t hints;            /* reasons to look again, counted */
     struct boot claim_failing; /* since when every claim failed; us 0: the last one did not */
 
+    struct ask_list asks; /* of runs, for the next turn */
     struct store_thread store;
     struct renew_thread renew;
+    struct keeping keep;
     struct session session; /* id.v 0: none at the moment */
     bool lost;              /* the session is lost, its runs are ending */
     bool store_open, store_down;
@@ -130,6 +146,7 @@ struct worker {
     enum worker_command obeyed; /* the last one: renewals repeat it */
     enum stopping stopping;
     struct boot signalled; /* the last ending signal */
+    int stops;             /* of worker_options.stop, heeded */
     bool broken;           /* the store is given up; error below */
     struct pawl_err error;
     bool finished; /* nothing is left to do: the loop ends */
@@ -137,18 +154,20 @@ struct worker {
     int64_t started_jobs, ended_jobs; /* for stop_after_jobs */
     bool only_ended;                  /* worker_options.only: it came to an end */
     bool sweep_due, look_due, prune_due;
-    struct boot last_sweep, last_prune;
+    struct boot last_sweep, last_prune, last_age, last_look;
+    int64_t busy_us;       /* span of the pause after a claim that met others at work */
     struct dur idle_delay; /* grows while due times prove fruitless */
     bool base_known;
     int64_t failed_base;
     struct boot stuck_since;
+    const int64_t *behind; /* of the look being judged */
     struct look_summary {
         int64_t left, failed, stuck;
         int64_t ended; /* by this worker when it looked */
         bool known;
     } seen;
 
-    struct timer soon, poll, sweep_timer, age, stop, after, lease;
+    struct timer soon, poll, sweep_timer, prune_timer, age, stop, after, lease;
     struct progress_display progress;
     struct service service;
 };
@@ -166,7 +185,9 @@ void slots_take_in(struct worker *w, struct turn *t);      /* claimed leases bec
 bool slots_pump(struct worker *w);                         /* start what can start; true: more */
 void slots_plan(struct worker *w, struct turn *t);         /* what to claim */
 void slots_wet(struct worker *w);                          /* look for work again in every pool */
+void slots_freed(struct worker *w); /* the same, for what needed a permit or a lock */
 void slots_give_back(struct worker *w, struct dur older_than); /* us 0: all that is ready */
+void slots_give_back_kind(struct worker *w, struct sv kind);   /* what is ready of it */
 void slots_drop(struct worker *w);                           /* forget what is ready: lease lost */
 void slots_revoke(struct worker *w, struct lease_ref lease); /* taken away before it started */
 bool slots_cancel(struct worker *w, job_id id);              /* a job that has not started */
@@ -188,7 +209,7 @@ void runs_drop_all(struct worker *w);
 /* settle_queue.c: ends of attempts on their way to the store */
 enum worker_verdict settle_result(struct attempt *a, const struct run_result *res, struct boot now);
 enum worker_verdict settle_start_failure(struct attempt *a, const struct pawl_err *err);
-void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome);
+void settle_unstarted(struct worker *w, struct ready r, enum outcome outcome, const char *why);
 void settle_committed(struct worker *w, struct turn *t); /* count and log */
 
 /* turns.c: handing turns over and taking them in */
@@ -213,6 +234,7 @@ void lease_init(struct worker *w);
 void lease_news(struct worker *w);
 void lease_dropped(struct worker *w); /* a run of the lost session has ended */
 void lease_lost(struct worker *w);
+void lease_metrics(struct worker *w); /* to whoever wants them */
 
 /* drain.c */
 void drain_judge(struct worker *w, const struct turn *t);
@@ -223,6 +245,7 @@ PAWL_MUST_USE int signals_init(struct worker *w, struct pawl_err *err);
 void signals_done(struct worker *w);
 void stop_claiming(struct worker *w);
 void stop_as(struct worker *w, enum worker_verdict verdict); /* a guest's wish */
+void stop_asked(struct worker *w);                           /* worker_options.stop */
 void stop_now(struct worker *w);
 
 #endif

@@ -55,7 +55,7 @@ load helper
     says '"command" is a string; an array is expected'
     try 4 add --kind noop --payload '{"slep":"1s"}'
     says 'unknown member "slep"'
-    [ ! -e pawl.db ]
+    no_store
 }
 
 @test "bad payloads: exit 4, nothing added (S16)" {
@@ -65,7 +65,7 @@ load helper
     done
     printf '{"a":"\xff"}' >bad.json
     try 4 add --kind noop --payload @bad.json
-    [ ! -e pawl.db ]
+    no_store
 }
 
 @test "names that are empty, too long or have control characters: exit 4" {

@@ -3,17 +3,9 @@ load helper
 @test "migrate sets up a store and is done" {
     try 0 migrate
     says "up to date"
-    [ -e pawl.db ]
+    try 0 list
     try 0 --json migrate
     same True "$(json 'd["from"] == d["to"]')"
-}
-
-@test "backup: a store of its own; never over a file" {
-    pawl add --key k -- true
-    try 0 backup copy.db
-    same 1 "$(pawl --store copy.db list -o ndjson | wc -l)"
-    try 5 backup copy.db
-    try 2 backup
 }
 
 @test "config check" {
@@ -56,27 +48,6 @@ load helper
     prints "schema: "
     try 0 doctor --json
     same "set()" "$(json '{x["verdict"] for x in d} - {"ok", "warn"}')"
-}
-
-@test "a file that is not a store: exit 4, left alone" {
-    echo "this is not a database, just some text that is long enough to be one page" >pawl.db
-    cp pawl.db before
-    for command in list "add -- true" "run --drain"; do
-        try 4 $command
-    done
-    cmp pawl.db before
-    rm pawl.db
-    python3 -c 'import sqlite3; sqlite3.connect("pawl.db").execute("create table t(x)")'
-    try 4 add -- true
-    try 4 list
-}
-
-@test "a folder that is not there or not writable: exit 6" {
-    try 6 --store missing/pawl.db add -- true
-    [ "$(id -u)" -ne 0 ] || skip "root may write everywhere"
-    mkdir locked
-    chmod 500 locked
-    try 6 --store locked/pawl.db add -- true
 }
 
 @test "bench drain: figures, and nothing left behind" {

@@ -1,12 +1,19 @@
 # Shared by the command line tests: an empty folder per test, pawl in it, stdout and stderr apart.
+# The store is a file in that folder, or with PAWL_TEST_STORE=postgres a schema of the test's own. Tests
+# that are about SQLite's file are in sqlite.bats.
 bats_require_minimum_version 1.5.0
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || return 1
     unset NO_COLOR
+    local store=${PAWL_TEST_STORE:-sqlite} server=${PAWL_TEST_PG_URL-}
     for name in $(env | sed -n 's/^\(PAWL_[A-Z_]*\)=.*/\1/p'); do
         unset "$name"
     done
+    if [ "$store" = postgres ]; then
+        export PAWL_STORE=${server:?} PAWL_POSTGRES_SCHEMA="t_$SRANDOM$SRANDOM" \
+            PAWL_LOG_ROOT="$PWD/.logs"
+    fi
     printf 'retry: {base: 1ms, max: 5ms}\n' >pawl.yaml
 }
 
@@ -18,6 +25,17 @@ teardown() {
 
 pawl() {
     "${PAWL:?}" "$@"
+}
+
+on_postgres() {
+    [ -n "${PAWL_POSTGRES_SCHEMA-}" ]
+}
+
+# short_lease: before a worker is killed. Only SQLite sees its death at once, on PostgreSQL the lease has
+# to run out.
+short_lease() {
+    ! on_postgres || export PAWL_WORKER_LEASE=1s PAWL_WORKER_HEARTBEAT=200ms \
+        PAWL_WORKER_SWEEP_INTERVAL=200ms
 }
 
 # try STATUS ARG…: run pawl and expect the exit status; $output is stdout, $stderr the rest.
@@ -50,6 +68,12 @@ same() {
 json() {
     python3 -c 'import json, sys; d = json.loads(sys.argv[2]); print(eval(sys.argv[1]))' \
         "$1" "$output"
+}
+
+# no_store: none was made.
+no_store() {
+    run --separate-stderr pawl status
+    same 3 "$status"
 }
 
 # state ID

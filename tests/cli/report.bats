@@ -40,7 +40,7 @@ fill() {
 @test "report --json: the same, and by queue" {
     fill
     try 0 report --json
-    same "['since', 'until', 'queue', 'now', 'ended', 'rate', 'retried', 'lost', 'backoff_ms', 'retry_after_ms', 'workers', 'disk', 'slowest', 'errors']" \
+    same "['since', 'until', 'queue', 'now', 'ended', 'rate', 'retried', 'lost', 'backoff_ms', 'retry_after_ms', 'workers', 'fetches', 'disk', 'slowest', 'errors']" \
         "$(json 'list(d)')"
     same "{'done': 3, 'skipped': 1, 'failed': 5, 'cancelled': 1}" "$(json 'd["ended"]')"
     same "4 60 720000" "$(json '"%s %s %s" % (sum(d["rate"]["ended"]), len(d["rate"]["ended"]), d["rate"]["each_ms"])')"

@@ -99,6 +99,7 @@ assert any(f["event"] == "done" and f["job"] == 1 for f in found), found'
 }
 
 @test "a killed worker's job is run by the next one" {
+    short_lease
     pawl add -- sh -c 'test -e again || { touch again; sleep 60; }'
     background run -q
     wait_for test -e again

@@ -1,7 +1,6 @@
 /* The store under test and short words for its operations. */
 #include "fixture.h"
 
-#include "store_sqlite.h"
 #include <ftw.h>
 #include <unistd.h>
 
@@ -10,15 +9,6 @@ struct store_options store_defaults(enum store_mode mode)
     /* The suite is about meaning; what survives a power cut is proven elsewhere. */
     return (struct store_options){
         .mode = mode, .timeout = DUR_S(10), .durability = DURABILITY_RELAXED, .keep_keys = HOUR};
-}
-
-int open_store(const char *path, const struct store_options *o, struct store **out,
-               struct pawl_err *err)
-{
-    const char *kind = getenv("PAWL_TEST_STORE");
-    if (!kind || !strcmp(kind, "sqlite"))
-        return store_sqlite_open(path, o, out, err);
-    return err_set(err, PAWL_EUSAGE, "PAWL_TEST_STORE=%s: no such store", kind);
 }
 
 struct store *open_again(struct fixture *f)
@@ -34,7 +24,7 @@ void fixture_folder(struct fixture *f)
     const char *tmp = getenv("TMPDIR");
     snprintf(f->dir, sizeof(f->dir), "%.40s/pawl-store-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(f->dir));
-    snprintf(f->path, sizeof(f->path), "%s/p.db", f->dir);
+    place_name(f->dir, "p", f->path, sizeof(f->path));
     arena_init(&f->a);
 }
 

@@ -1,6 +1,6 @@
 /* What every test of a store includes: cmocka in the order it wants, a store in a folder of its
  * own, and short words for the operations. Only store.h is known here; which store is opened is
- * decided in one function of fixture.c. */
+ * decided in place.c. */
 #ifndef PAWL_TESTS_STORE_FIXTURE_H
 #define PAWL_TESTS_STORE_FIXTURE_H
 
@@ -11,14 +11,14 @@
 
 #include <cmocka.h>
 
-#include "store.h"
+#include "place.h"
 #include <stdio.h>
 
 #define HOUR DUR_S(3600)
 
 struct fixture {
     char dir[64];  /* removed at the end */
-    char path[80]; /* of the store in it */
+    char path[80]; /* of the store in it, or its schema */
     struct store *s;
     struct arena a; /* for results; lives as long as the fixture */
     struct pawl_err e;
@@ -59,9 +59,6 @@ void fixture_folder(struct fixture *f);
 void fixture_remove(struct fixture *f);
 
 struct store_options store_defaults(enum store_mode mode);
-/* THE factory: the kind of store named by PAWL_TEST_STORE, at `path`. */
-int open_store(const char *path, const struct store_options *o, struct store **out,
-               struct pawl_err *err);
 /* Another handle on the fixture's store; never NULL. */
 struct store *open_again(struct fixture *f);
 

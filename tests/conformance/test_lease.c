@@ -308,6 +308,27 @@ static void test_renew_answers_cancels_and_commands(void **state)
     end(f, &other);
 }
 
+static void test_asked_to_pause_takes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        enum worker_command c;
+        size_t taken;
+    } cases[] = {{COMMAND_PAUSE, 0}, {COMMAND_RESUME, 1}, {COMMAND_STOP, 0}, {COMMAND_DRAIN, 1}};
+    add_plain(f, 1);
+    struct session w = start(f, "w");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        int n;
+        OK(f->s->ops->worker_ask(f->s, SV("w"), cases[i].c, &n, &f->e));
+        struct claim_result r = claim(f, &w, "k", 1); /* it has not renewed: it cannot know */
+        assert_int_equal(r.n, cases[i].taken);
+        assert_false(r.session_stale);
+        if (r.n)
+            settle_ok(f, &r.leases[0], OUTCOME_RELEASED);
+    }
+    end(f, &w);
+}
+
 static void test_I2_renew_and_progress_are_fenced(void **state)
 {
     struct fixture *f = *state;
@@ -444,6 +465,7 @@ int main(void)
         TEST(test_I9_bad_child_leaves_the_lease),
         TEST(test_asked_to_cancel_does_not_come_back),
         TEST(test_renew_answers_cancels_and_commands),
+        TEST(test_asked_to_pause_takes_nothing),
         TEST(test_I2_renew_and_progress_are_fenced),
         TEST(test_session_end_gives_everything_back),
         TEST(test_held_reads_back_the_leases),

@@ -1,6 +1,8 @@
 /* Looking: list, count, events, status against a plain recount. */
 #include "fixture.h"
 
+#include <unistd.h>
+
 enum { N = 240 };
 struct known {
     job_id id;
@@ -314,6 +316,109 @@ static void test_events_with_every_filter(void **state)
     end(f, &w.w);
 }
 
+struct told {
+    int64_t jobs[16];
+    size_t n;
+};
+
+static bool tell(void *arg, const struct event_view *e)
+{
+    struct told *s = arg;
+    assert_true(s->n < ARRAY_LEN(s->jobs));
+    s->jobs[s->n++] = e->job.v;
+    return true;
+}
+
+static size_t follow(struct fixture *f, struct event_filter filter, struct event_cursor *c,
+                     struct told *s)
+{
+    size_t before = s->n;
+    filter.follow = c;
+    OK(f->s->ops->events(f->s, &filter, tell, s, &f->e));
+    return s->n - before;
+}
+
+/* Other tests may use the same server, and what they have not yet committed holds followers back:
+ * wait until all that is there can be told. */
+static void wait_for_the_others(struct fixture *f)
+{
+    const struct event_filter all = {0};
+    size_t there = read_log(f, &all)->n;
+    for (int i = 0; i < 1000; i++) {
+        struct event_cursor c = {0};
+        struct told s = {0};
+        if (follow(f, all, &c, &s) == there)
+            return;
+        usleep(10000);
+    }
+    fail_msg("a transaction stays open");
+}
+
+/* Ids are given before commits decide what comes first: what commits late has a lower id than what
+ * was seen already, or what came after it is held back. Either way nothing is left out. */
+static void test_followers_miss_no_late_commit(void **state)
+{
+    struct fixture *f = *state;
+    const struct event_filter any = {0}, newest = {.last = 1};
+    struct event_cursor c = {0};
+    struct told s = {0};
+    struct store *other = open_again(f);
+    struct job_spec job = spec("q", "k", 0);
+    struct add_result late;
+    add_plain(f, 0);
+    job_id first = add_plain(f, 0), after;
+    wait_for_the_others(f);
+    assert_int_equal(follow(f, newest, &c, &s), 1);
+    assert_int_equal(s.jobs[0], first.v);
+    assert_int_equal(follow(f, newest, &c, &s), 0);
+    OK(other->ops->group_begin(other, &f->e));
+    OK(store_enqueue(other, &job, 1, DUPLICATE_SKIP, &late, &f->e));
+    if (on_postgres()) { /* elsewhere nobody can come between */
+        after = add_plain(f, 0);
+        follow(f, any, &c, &s);
+        OK(other->ops->group_commit(other, &f->e));
+    } else {
+        OK(other->ops->group_commit(other, &f->e));
+        after = add_plain(f, 0);
+    }
+    wait_for_the_others(f);
+    follow(f, any, &c, &s);
+    assert_int_equal(s.n, 3);
+    assert_true(s.jobs[1] == late.id.v || s.jobs[2] == late.id.v);
+    assert_true(s.jobs[1] == after.v || s.jobs[2] == after.v);
+    assert_int_equal(follow(f, any, &c, &s), 0);
+    store_close(other);
+}
+
+static bool stop_at_once(void *arg, const struct event_view *e)
+{
+    (void)arg;
+    (void)e;
+    return false;
+}
+
+static void test_followers_go_by_their_filter_and_may_stop(void **state)
+{
+    struct fixture *f = *state;
+    struct event_cursor c = {0}, stopped = {0};
+    struct told s = {0};
+    struct job_spec other = spec("other", "k", 0);
+    add_plain(f, 0);
+    const struct event_filter here = {.queue = SV("q")}, stopping = {.follow = &stopped};
+    wait_for_the_others(f);
+    assert_int_equal(follow(f, here, &c, &s), 1);
+    add(f, &other);
+    job_id mine = add_plain(f, 0);
+    wait_for_the_others(f);
+    assert_int_equal(follow(f, here, &c, &s), 1);
+    assert_int_equal(s.jobs[1], mine.v);
+    OK(f->s->ops->events(f->s, &stopping, stop_at_once, NULL, &f->e));
+    assert_int_equal(stopped.v, 0);
+    s.n = 0;
+    assert_int_equal(follow(f, (struct event_filter){0}, &stopped, &s), 3);
+    assert_true(stopped.v > 0);
+}
+
 static bool check_claimed(void *arg, const struct event_view *e)
 {
     assert_sv(e->queue, "q");
@@ -497,6 +602,8 @@ int main(void)
         TEST(test_list_stops_when_told),
         TEST(test_looking_while_listing),
         TEST(test_events_with_every_filter),
+        TEST(test_followers_miss_no_late_commit),
+        TEST(test_followers_go_by_their_filter_and_may_stop),
         TEST(test_events_say_who_and_what),
         TEST(test_status_equals_a_recount),
         TEST(test_status_shows_pauses_commands_and_deaths),

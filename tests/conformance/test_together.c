@@ -154,6 +154,14 @@ static void test_two_handles_see_each_other(void **state)
     store_close(two);
 }
 
+/* Take every step that waits: a store may have to connect before it can hint. */
+static void clear_hints(struct store *s, struct pollfd *p)
+{
+    do
+        s->ops->wake_clear(s);
+    while (poll(p, 1, on_postgres() ? 300 : 0) > 0);
+}
+
 static void test_wake_reaches_the_other_handle(void **state)
 {
     struct fixture *f = *state;
@@ -161,8 +169,7 @@ static void test_wake_reaches_the_other_handle(void **state)
     int fd = other->ops->wake_fd(other);
     if (fd >= 0) {
         struct pollfd p = {fd, POLLIN, 0};
-        other->ops->wake_clear(other);
-        assert_int_equal(poll(&p, 1, 0), 0);
+        clear_hints(other, &p);
         add_plain(f, 0);
         assert_int_equal(poll(&p, 1, 5000), 1);
         other->ops->wake_clear(other);
@@ -255,6 +262,10 @@ static void test_backup_is_a_whole_store(void **state)
     struct fixture *f = *state;
     char copy[96], expected[4096];
     snprintf(copy, sizeof(copy), "%s/copy", f->dir);
+    if (on_postgres()) { /* which has its own means */
+        FAILS(f->s->ops->backup(f->s, copy, &f->e), PAWL_EUSAGE);
+        return;
+    }
     struct job_spec s = keyed("q", "one");
     add(f, &s);
     struct session w = start(f, "w");
@@ -280,6 +291,8 @@ static void test_backup_while_others_write(void **state)
 {
     struct fixture *f = *state;
     char copy[96];
+    if (on_postgres())
+        return;
     snprintf(copy, sizeof(copy), "%s/copy", f->dir);
     add_plain(f, 0);
     struct store *writer = open_again(f), *original = f->s;
@@ -301,7 +314,7 @@ static void test_open_modes(void **state)
 {
     struct fixture *f = *state;
     char nowhere[96];
-    snprintf(nowhere, sizeof(nowhere), "%s/other.db", f->dir);
+    place_name(f->dir, "other", nowhere, sizeof(nowhere));
     struct store *s = NULL;
     const enum store_mode looking[] = {STORE_READ, STORE_WRITE};
     for (size_t i = 0; i < ARRAY_LEN(looking); i++) {

@@ -74,6 +74,11 @@ static int do_settle(struct fixture *f, const struct stage *st)
     v[0].n_children = 1;
     v[1].delay = HOUR;
     v[2].error = SV("bad");
+    struct artifact a = {.name = SV("raw"), .place = SV("files/x"), .size = 1};
+    struct fetch_record r = {.url = SV("http://x/"), .status = 200, .kept = true};
+    v[0].artifacts = &a;
+    v[0].n_artifacts = 1;
+    v[0].fetch = &r;
     enum settle_outcome out[3];
     return store_settle(f->s, v, 3, out, &f->e);
 }
@@ -107,6 +112,25 @@ static int do_prune(struct fixture *f, const struct stage *st)
     struct act_request cancel = {.act = ACT_CANCEL, .select = {.states = 1u << JOB_QUEUED}};
     struct act_result out;
     return f->s->ops->act(f->s, &cancel, &out, &f->e);
+}
+
+static void prepare_limited(struct fixture *f, struct stage *st)
+{
+    struct job_spec locked = spec("q", "k", -1);
+    locked.lock = SV("db");
+    add(f, &locked);
+    add(f, &locked);
+    prepare_running(f, st);
+}
+
+static int do_limit(struct fixture *f, const struct stage *st)
+{
+    (void)st;
+    struct limit_spec all = limit_default(NULL);
+    enum limit_outcome out;
+    all.name = SV("all");
+    all.concurrency = 2;
+    return f->s->ops->limit_act(f->s, LIMIT_SET, &all, &out, &f->e);
 }
 
 static int do_group(struct fixture *f, const struct stage *st)
@@ -145,6 +169,7 @@ static const struct scenario scenarios[] = {
     {"test_I12_sweep_whole_or_not_at_all", prepare_running, do_sweep, false},
     {"test_I12_renew_whole_or_not_at_all", prepare_running, do_renew, false},
     {"test_I12_act_whole_or_not_at_all", prepare_jobs, do_prune, false},
+    {"test_I12_limit_whole_or_not_at_all", prepare_limited, do_limit, false},
     {"test_I12_group_whole_or_not_at_all", prepare_running, do_group, false},
     {"test_I12_checkpoint_whole_or_not_at_all", prepare_long_log, do_enqueue, true},
 };
@@ -197,6 +222,12 @@ static bool outline_event(void *arg, const struct event_view *e)
     return true;
 }
 
+static bool outline_gate(void *arg, const struct gate_view *g)
+{
+    str_addf(arg, "gate " SV_FMT " %d\n", SV_ARG(g->limit), g->used);
+    return true;
+}
+
 /* All that is not a time. */
 static char *outline(struct fixture *f)
 {
@@ -204,6 +235,8 @@ static char *outline(struct fixture *f)
     struct selection all = {0};
     struct event_filter events = {0};
     struct status_view st;
+    struct gate_filter gates = {0};
+    OK(f->s->ops->gates(f->s, &gates, outline_gate, &s, &f->e));
     OK(f->s->ops->list(f->s, &all, true, outline_job, &s, &f->e));
     OK(f->s->ops->events(f->s, &events, outline_event, &s, &f->e));
     OK(f->s->ops->status(f->s, 1, &f->a, &st, &f->e));

@@ -1,6 +1,8 @@
 /* What the store refuses, with which code, and that the same call succeeds when the cause is gone.
  */
+#define MIGRATION_TABLE
 #include "fixture.h"
+#include "sql.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -57,6 +59,13 @@ static void write_file(const char *path, const char *text, size_t n)
     close(fd);
 }
 
+static void set_version(struct fixture *f, int version)
+{
+    char sql[64];
+    snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", version);
+    raw(f, sql);
+}
+
 static void test_newer_schema(void **state)
 {
     struct fixture *f = *state;
@@ -64,8 +73,59 @@ static void test_newer_schema(void **state)
     close_fixture(f);
     raw(f, "PRAGMA user_version=99");
     refused(f, PAWL_ESCHEMA, "99");
-    raw(f, "PRAGMA user_version=1");
+    set_version(f, SCHEMA_VERSION);
     assert_int_equal(try_open(f, STORE_WRITE), 0);
+}
+
+/* A store as the first release made it, with jobs in it. */
+static void make_first_schema(struct fixture *f)
+{
+    static const char jobs[] =
+        "INSERT INTO queue (id, name) VALUES (1, 'q');"
+        "INSERT INTO class (id, queue, kind, head_priority, head_id, n_queued, n_done)"
+        " VALUES (1, 1, 'k', 3, 2, 2, 1);"
+        "INSERT INTO lane (id, class, head_priority, head_id) VALUES (1, 1, 3, 2);"
+        "INSERT INTO body (id, lane, payload, created_at) VALUES (1, 1, 'null', 1), (2, 1, '2', 1),"
+        " (3, 1, '3', 1);"
+        "INSERT INTO job (id, lane, priority, state, attempt, fence, available_at, finished_at)"
+        " VALUES (1, 1, 0, 4, 1, 1, 1, 5), (2, 1, 3, 1, 0, 0, 1, NULL), (3, 1, 0, 1, 0, 0, 1, "
+        "NULL);"
+        "INSERT INTO meta VALUES ('next_job', 4);";
+    AUTO_STR struct str sql = STR_INIT(STR_OUTPUT);
+    unlink(f->path);
+    raw(f, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
+    str_addf(&sql, "BEGIN; PRAGMA application_id=1885435756; %s", migrations[0].sql);
+    str_addf(&sql, "INSERT INTO migration VALUES (1, '%s', '%s', 1); %s COMMIT", migrations[0].name,
+             migrations[0].checksum, jobs);
+    raw(f, str_cstr(&sql));
+    set_version(f, 1);
+}
+
+static void test_older_schema(void **state)
+{
+    struct fixture *f = *state;
+    close_fixture(f);
+    make_first_schema(f);
+    const enum store_mode modes[] = {STORE_READ, STORE_WRITE, STORE_CREATE};
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++)
+        assert_int_equal(try_open(f, modes[i]), PAWL_ESCHEMA);
+    struct store_options o = store_defaults(STORE_MIGRATE);
+    int from, to;
+    OK(open_store(f->path, &o, &f->s, &f->e));
+    OK(f->s->ops->migrate(f->s, &from, &to, &f->e));
+    assert_int_equal(from, 1);
+    assert_int_equal(to, SCHEMA_VERSION);
+    store_close(f->s);
+    f->s = open_again(f);
+    assert_clean(f);
+    assert_state(f, (job_id){1}, JOB_DONE);
+    struct session w = start(f, "w");
+    struct claim_result r = claim(f, &w, "k", 5);
+    assert_int_equal(r.n, 2);
+    assert_int_equal(r.leases[0].id.v, 2);
+    assert_sv(r.leases[0].payload, "2");
+    assert_int_equal(add_plain(f, 0).v, 4);
+    end(f, &w);
 }
 
 static void test_changed_migration(void **state)
@@ -477,6 +537,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_newer_schema),
+        TEST(test_older_schema),
         TEST(test_changed_migration),
         TEST(test_foreign_database),
         TEST(test_triggers),

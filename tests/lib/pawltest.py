@@ -5,7 +5,8 @@ reports with its Tap. Nothing sleeps to synchronise: wait_until() waits for a st
 
 From the environment: PAWL (the binary under test), PAWL_TEST_FLAVOUR (tsan: some tests are
 smaller), PAWL_TEST_RELEASE, PAWL_TEST_CAMPAIGN (1, or how many rounds a campaign should have),
-PAWL_TEST_SEED.
+PAWL_TEST_SEED; PAWL_TEST_STORE (postgres: the lab's store is a schema of its own in the server at
+PAWL_TEST_PG_URL instead of a file in its folder).
 """
 import contextlib
 import json
@@ -22,6 +23,8 @@ import time
 import traceback
 from datetime import datetime
 
+import pgserver
+
 LIB = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(LIB))
 TERMINAL = {"done", "skipped", "failed", "cancelled"}
@@ -35,6 +38,7 @@ def _binary(name, fallback):
 PAWL = _binary("PAWL", os.path.join(ROOT, "build", "pawl"))
 RELEASE = _binary("PAWL_TEST_RELEASE", os.environ.get("PAWL_RELEASE") or PAWL)
 TSAN = os.environ.get("PAWL_TEST_FLAVOUR") == "tsan"
+ON_POSTGRES = os.environ.get("PAWL_TEST_STORE") == "postgres"
 
 
 def campaign(default):
@@ -151,7 +155,8 @@ class Lab:
     def __init__(self, name, folder=None):
         self.own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix=f"pawl-{name}-")
-        self.store = os.path.join(self.folder, "pawl.db")
+        self.url = os.environ["PAWL_TEST_PG_URL"] if ON_POSTGRES else None
+        self.new_store()
         self.binary = PAWL
         self.settings = {}
         self.started = []
@@ -179,6 +184,14 @@ class Lab:
     def path(self, *names):
         return os.path.join(self.folder, *names)
 
+    def new_store(self, name="pawl"):
+        """From now on another one, which does not exist yet. `store` is its file on SQLite."""
+        self.store, self.schema = self.path(name + ".db"), pgserver.fresh_schema()
+
+    def log_folder(self):
+        """Where the output of jobs is kept."""
+        return self.path("logs") if self.url else self.store + "-logs"
+
     def set(self, **settings):
         """Configuration for all that follows: worker_lease="1s" becomes PAWL_WORKER_LEASE."""
         self.settings.update(settings)
@@ -188,7 +201,11 @@ class Lab:
         process of every job inherits it."""
         env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL")}
         env["TMPDIR"] = self.folder
-        env["PAWL_STORE"] = "sqlite:" + self.store
+        if self.url:
+            env.update(PAWL_STORE=self.url, PAWL_POSTGRES_SCHEMA=self.schema,
+                       PAWL_LOG_ROOT=self.log_folder())
+        else:
+            env["PAWL_STORE"] = "sqlite:" + self.store
         env["NO_COLOR"] = "1"
         for key, value in {**self.settings, **settings}.items():
             env["PAWL_" + key.upper()] = str(value)
@@ -235,7 +252,7 @@ class Lab:
 
     def session(self, process):
         """The worker's row, or None."""
-        if not os.path.exists(self.store):
+        if not self.url and not os.path.exists(self.store):
             return None
         done = self.pawl("workers", "--json", status=None, binary=RELEASE)
         rows = json.loads(done.stdout) if done.returncode == 0 and done.stdout else []
@@ -275,6 +292,64 @@ class Lab:
 
     def drain(self, *args, status=0, timeout=120, **settings):
         return self.pawl("run", "--drain", *args, status=status, timeout=timeout, **settings)
+
+    def short_lease(self):
+        """For tests that kill workers and wait for their jobs: only SQLite sees a death at once, on
+        PostgreSQL the lease has to run out."""
+        if self.url:
+            self.set(worker_lease="1s", worker_heartbeat="200ms", worker_sweep_interval="200ms")
+
+    def sql(self, text):
+        """Rows of a query over the views or tables, as text."""
+        if self.url:
+            rows = pgserver.psql(self.url, text, schema=self.schema).splitlines()
+            return [row.split("|") for row in rows]
+        with contextlib.closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as db:
+            return [[str(value) for value in row] for row in db.execute(text)]
+
+    def freeze(self, process):
+        """SIGSTOP where it holds no transaction open: stopped inside one it would keep everybody
+        from writing, which is not what such a test is about."""
+        def stands_outside():
+            process.signal(signal.SIGSTOP)
+            if self._can_write():
+                return True
+            process.signal(signal.SIGCONT)
+            return False
+        wait_until(stands_outside, 20, "a worker to stop outside of a transaction")
+
+    def _can_write(self):
+        if self.url:
+            tables = "session, job, lane, wake, settled, delta, event"
+            return pgserver.psql(self.url, "BEGIN; SET LOCAL lock_timeout = '300ms'; LOCK TABLE "
+                                 f"{tables} IN EXCLUSIVE MODE; ROLLBACK", check=False,
+                                 schema=self.schema).returncode == 0
+        with contextlib.closing(sqlite3.connect(self.store, timeout=0.3,
+                                                isolation_level=None)) as db:
+            try:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("ROLLBACK")
+            except sqlite3.OperationalError:
+                return False
+            return True
+
+    @contextlib.contextmanager
+    def locked(self):
+        """Nobody can write to the store meanwhile, as if another program held it."""
+        if self.url:
+            command = ["psql", "-Xq", self.url]
+            begin = f"BEGIN; LOCK TABLE {self.schema}.session IN EXCLUSIVE MODE;"
+        else:
+            command, begin = ["sqlite3", self.store], ".timeout 10000\nBEGIN IMMEDIATE;"
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+        holder.stdin.write(begin + "\n")
+        holder.stdin.flush()
+        try:
+            yield
+        finally:
+            holder.stdin.write("ROLLBACK;\n")
+            holder.stdin.close()
+            holder.wait(30)
 
     def build(self, *names):
         """A helper in C, its path from beside this file, compiled into the lab."""
@@ -337,9 +412,11 @@ class Lab:
         return done.returncode, done.stdout
 
     def integrity(self):
-        """Everything that is wrong with the store's file: '' is what it should be."""
+        """Everything that is wrong with the store: '' is what it should be."""
         done = self.pawl("doctor", status=None, binary=RELEASE)
         words = "" if done.returncode == 0 else done.stdout + done.stderr
+        if self.url:
+            return words
         db = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)
         try:
             rows = [row[0] for row in db.execute("PRAGMA integrity_check")]

@@ -17,7 +17,15 @@ static const char yaml[] =
     "  parse: {command: [sh, -c, 'cat; exit $CODE'], env: {CODE: '7', PATH: /bin:/usr/bin},\n"
     "          transient_exit: [7, 75], fatal_exit: [65]}\n"
     "  picky: {command: [sh, -c, 'read x; eval \"$x\"'], idle_timeout: 1s, fatal_exit: [65],\n"
-    "          transient_log: ['429', 'over loaded']}\n";
+    "          transient_log: ['429', 'over loaded']}\n"
+    "  polite: {command: [sh, -c, 'read x; eval \"$x\"'], throttled_exit: [22], fatal_exit: [65],\n"
+    "           throttled_log: [slow down]}\n"
+    "  fit: {command: [sh], env: {MODE: fast},\n"
+    "        preflight: [sh, -c, 'echo it is $MODE; test $MODE = slow']}\n"
+    "  good: {command: [sh], preflight: ['true']}\n"
+    "  hanging: {command: [sh], preflight: [sleep, '1000']}\n"
+    "  lost: {command: [nosuch, x], preflight: ['true']}\n"
+    "  away: {command: [sh], cwd: /nosuch, preflight: ['true']}\n";
 
 struct bed {
     struct fixture f;
@@ -153,6 +161,9 @@ static void exit_codes(void **state)
     sh(b, "echo Retry-After: 17; exit 75");
     ends(b, RUN_FAILED, CLASS_TRANSIENT, "exit 75: Retry-After: 17");
     assert_int_equal(b->result.retry_after.us, 17000000);
+    assert_true(b->result.throttled);
+    sh(b, "exit 75");
+    assert_false(b->result.throttled);
     sh(b, "kill -KILL $$");
     ends(b, RUN_FAILED, CLASS_ERROR, "killed by signal 9 (SIGKILL)");
     assert_int_equal(b->result.exit_code, -1);
@@ -222,6 +233,120 @@ static void kind_rules(void **state)
     assert_int_equal(b->result.retry_after.us, 3000000);
     assert_int_equal(run(b, "picky", "sleep 100\n", &err), 0);
     ends(b, RUN_FAILED, CLASS_ERROR, "no output for 1s");
+}
+
+static void throttled(void **state)
+{
+    struct bed *b = *state;
+    struct pawl_err err = {0};
+    assert_int_equal(run(b, "polite", "exit 22\n", &err), 0);
+    ends(b, RUN_FAILED, CLASS_TRANSIENT, "exit 22");
+    assert_true(b->result.throttled && b->result.retry_after.us < 0 && !b->result.timed_out);
+    assert_int_equal(run(b, "polite", "echo slow down; echo Retry-After: 3; exit 1\n", &err), 0);
+    ends(b, RUN_FAILED, CLASS_TRANSIENT, "exit 1: Retry-After: 3");
+    assert_true(b->result.throttled && b->result.retry_after.us == 3000000);
+    assert_int_equal(run(b, "polite", "echo Retry-After: 3; exit 1\n", &err), 0);
+    ends(b, RUN_FAILED, CLASS_ERROR, "exit 1: Retry-After: 3"); /* nothing says: transient */
+    assert_false(b->result.throttled);
+    assert_int_equal(run(b, "polite", "echo slow down; exit 65\n", &err), 0);
+    ends(b, RUN_FAILED, CLASS_FATAL, "exit 65: slow down");
+    b->run.timeout = DUR_MS(300);
+    assert_int_equal(run(b, "polite", "echo slow down; sleep 100\n", &err), 0);
+    ends(b, RUN_FAILED, CLASS_TRANSIENT, "timed out after 300ms: slow down");
+    assert_true(b->result.throttled && b->result.timed_out);
+    assert_int_equal(run(b, "polite", "sleep 100\n", &err), 0);
+    ends(b, RUN_FAILED, CLASS_ERROR, "timed out after 300ms");
+    assert_false(b->result.timed_out);
+    b->run.timeout = DUR_NONE;
+}
+
+static void said_throttled(void **state)
+{
+    struct bed *b = *state;
+    struct pawl_err err = {0};
+    static const struct {
+        const char *line;
+        enum fail_class cls;
+        bool throttled;
+        int64_t retry_after;
+    } rows[] = {
+        {"{\"outcome\":\"retry\",\"throttled\":true,\"retry_after\":\"5s\"}", CLASS_TRANSIENT, true,
+         5000000},
+        {"{\"retry_after\":\"5s\",\"throttled\":true,\"outcome\":\"retry\"}", CLASS_TRANSIENT, true,
+         5000000},
+        {"{\"outcome\":\"retry\",\"throttled\":true}", CLASS_TRANSIENT, true, -1},
+        {"{\"outcome\":\"retry\",\"throttled\":false}", CLASS_ERROR, false, -1},
+        {"{\"outcome\":\"done\",\"throttled\":true}", CLASS_ERROR, false, -1},
+        {"{\"outcome\":\"retry\",\"retry_after\":\"5s\"}", CLASS_ERROR, false, -1},
+        {"{\"outcome\":\"retry\",\"throttled\":1}", CLASS_ERROR, false, -1},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char script[256];
+        snprintf(script, sizeof(script), "echo '%s' >&3\n", rows[i].line);
+        assert_int_equal(run(b, "polite", script, &err), 0);
+        assert_int_equal(b->result.end, RUN_FAILED);
+        assert_int_equal(b->result.cls, rows[i].cls);
+        assert_int_equal(b->result.throttled, rows[i].throttled);
+        assert_int_equal(b->result.retry_after.us, rows[i].retry_after);
+    }
+}
+
+struct checked {
+    struct kind_check check;
+    struct bed *bed;
+    bool ended, good;
+    char why[256];
+};
+
+static void on_checked(struct kind_check *c, bool good, struct sv why)
+{
+    struct checked *x = (struct checked *)c;
+    x->ended = true;
+    x->good = good;
+    snprintf(x->why, sizeof(x->why), SV_FMT, SV_ARG(why));
+    loop_stop(x->bed->f.loop);
+}
+
+static struct checked check(struct bed *b, const char *kind, bool cancel)
+{
+    struct pawl_err err = {0};
+    struct checked x = {.check = {.kind = sv_of(kind),
+                                  .timeout = DUR_MS(cancel ? 60000 : 300),
+                                  .finish = on_checked},
+                        .bed = b};
+    b->handler->ops->check(b->handler, &x.check);
+    if (cancel)
+        b->handler->ops->check_cancel(b->handler, &x.check);
+    while (!x.ended)
+        assert_int_equal(loop_run(b->f.loop, &err), 0);
+    return x;
+}
+
+static void checks_kinds(void **state)
+{
+    struct bed *b = *state;
+    struct pawl_err err = {0};
+    static const struct {
+        const char *kind;
+        bool cancel, good;
+        const char *why;
+    } rows[] = {
+        {"good", false, true, ""},
+        {"fit", false, false, "exit 1: it is fast"},
+        {"hanging", false, false, "timed out after 300ms"},
+        {"hanging", true, false, "it was ended"},
+        {"lost", false, false, "program not found: nosuch (No such file or directory)"},
+        {"away", false, false,
+         "cannot enter the working directory: /nosuch (No such file or directory)"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct checked x = check(b, rows[i].kind, rows[i].cancel);
+        assert_int_equal(x.good, rows[i].good);
+        assert_string_equal(x.why, rows[i].why);
+    }
+    assert_int_equal(run(b, "lost", "{}", &err), 0); /* what its jobs would have found */
+    ends(b, RUN_RELEASED, CLASS_ERROR, rows[4].why);
+    assert_true(b->result.unfit);
 }
 
 static void time_limit(void **state)
@@ -391,10 +516,10 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(exit_codes),    T(failing_starts),    T(environment),  T(input),
-        T(kind_rules),    T(time_limit),        T(cancelling),   T(control_lines),
-        T(said_outcomes), T(bad_control_lines), T(bad_payloads), T(hostile_output),
-        T(dead_zygote),
+        T(exit_codes),        T(failing_starts), T(environment),    T(input),
+        T(kind_rules),        T(time_limit),     T(throttled),      T(said_throttled),
+        T(checks_kinds),      T(cancelling),     T(control_lines),  T(said_outcomes),
+        T(bad_control_lines), T(bad_payloads),   T(hostile_output), T(dead_zygote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

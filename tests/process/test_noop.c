@@ -79,6 +79,10 @@ static void all_members(void **state)
     run(b, "{\"fail\":\"transient\",\"fail_times\":2,\"result\":[1]}", 3);
     assert_int_equal(b->result.end, RUN_DONE);
     assert_string_equal(str_cstr(&b->json), "[1]");
+    run(b, "{\"throttled\":true}", 1);
+    assert_true(b->result.cls == CLASS_TRANSIENT && b->result.throttled && !b->result.timed_out);
+    run(b, "{\"fail\":\"transient\",\"timed_out\":true}", 1);
+    assert_true(b->result.cls == CLASS_TRANSIENT && !b->result.throttled && b->result.timed_out);
     run(b, "{\"fail\":\"fatal\",\"reason\":\"no\",\"sleep\":\"5ms\"}", 1);
     assert_int_equal(b->result.cls, CLASS_FATAL);
     assert_string_equal(str_cstr(&b->reason), "no");

@@ -111,6 +111,8 @@ static const char full_file[] =
     "retention: {done: none, keys: 0s}\n"
     "log: {head: 4096, tail: 1MiB}\n"
     "exec: {pass_env: [LANG, AWS_REGION]}\n"
+    "lake: {path: /srv/lake, compress: {types: [text/html, \"image/*\"], level: 9}}\n"
+    "fetch: {contact: me@example.org, robots: false, slots: 50}\n"
     "kinds:\n"
     "  parse:\n"
     "    command: [parse-doc, --json, \"\", \"a b\"]\n"
@@ -154,6 +156,13 @@ static void reads_a_file(void **state)
     assert_shown(c, "log.head", "4KiB", "pawl.yaml:11");
     assert_shown(c, "worker.pools", "parse=4,*=2", "pawl.yaml:5");
     assert_shown(c, "exec.pass_env", "LANG,AWS_REGION", "pawl.yaml:12");
+    assert_int_equal(c->compress_types.n, 2);
+    assert_string_equal(c->compress_types.v[1], "image/*");
+    assert_int_equal(c->lake_compress_level, 9);
+    assert_shown(c, "lake.compress.types", "text/html,image/*", "pawl.yaml:13");
+    assert_string_equal(c->fetch_contact, "me@example.org");
+    assert_false(c->fetch_robots);
+    assert_shown(c, "fetch.slots", "50", "pawl.yaml:14");
     assert_shown(c, "worker.poll_interval", "1s", "default");
 }
 
@@ -191,9 +200,134 @@ static void reads_kinds(void **state)
     assert_int_equal(k->transient_exit.v[0], 75);
     assert_null(config_kind(c, SV("exec")));
     assert_shown(c, "kinds.parse.command", "[\"parse-doc\",\"--json\",\"\",\"a b\"]",
-                 "pawl.yaml:15");
-    assert_shown(c, "kinds.parse.transient_exit", "[75,111]", "pawl.yaml:21");
-    assert_shown(c, "kinds.parse.timeout", "10m", "pawl.yaml:18");
+                 "pawl.yaml:17");
+    assert_shown(c, "kinds.parse.transient_exit", "[75,111]", "pawl.yaml:23");
+    assert_shown(c, "kinds.parse.timeout", "10m", "pawl.yaml:20");
+}
+
+static void reads_web_hooks(void **state)
+{
+    (void)state;
+    AUTO_CONFIG struct config *c = NULL;
+    struct pawl_err err = {0};
+    write_file("secrets/token", "s3cret\n", 0600);
+    static const char yaml[] = "secrets_dir: secrets\n"
+                               "kinds:\n"
+                               "  hook:\n"
+                               "    handler: http\n"
+                               "    url: http://127.0.0.1:8080/in?token=abc\n"
+                               "    secret: ${file:token}\n"
+                               "    timeout: 30s\n"
+                               "  open: {handler: http, url: HTTPS://a.example, secret: inline}\n"
+                               "  page: {handler: fetch, max_attempts: 2}\n";
+    assert_true_msg(load(yaml, NULL, NULL, 0, &c, &err) == 0, "%s", err.msg);
+    const struct kind_conf *k = config_kind(c, SV("hook"));
+    assert_string_equal(k->handler, "http");
+    assert_string_equal(k->url, "http://127.0.0.1:8080/in?token=abc");
+    assert_string_equal(k->secret, "s3cret");
+    assert_int_equal(k->command.n + k->transient_exit.n, 0);
+    assert_null(config_kind(c, SV("page"))->url);
+    assert_shown(c, "kinds.hook.url", "http://127.0.0.1:8080/***", "pawl.yaml:5");
+    assert_shown(c, "kinds.hook.secret", "***", "pawl.yaml:6");
+    assert_shown(c, "kinds.open.url", "HTTPS://a.example", "pawl.yaml:8");
+    assert_shown(c, "kinds.open.secret", "***", "pawl.yaml:8");
+}
+
+static void reads_limits(void **state)
+{
+    (void)state;
+    AUTO_CONFIG struct config *c = NULL;
+    struct pawl_err err = {0};
+    static const char yaml[] =
+        "limits:\n"
+        "  - {name: every-host, each: host, kind: fetch, concurrency: 2, rate: 1/s}\n"
+        "  - name: wiki\n"
+        "    hosts: [\"*.wikipedia.org\", \"*.wikimedia.org\"]\n"
+        "    replaces: true\n"
+        "    rate: 200/min\n"
+        "    burst: 5\n"
+        "    adaptive: true\n"
+        "    min_rate: 3/10s\n"
+        "    respect_retry_after: false\n"
+        "    max_pause: 2m\n"
+        "    breaker: {threshold: 9, pause: 2h}\n"
+        "  - {name: one, queue: q, host: a.org, concurrency: 2, breaker: none}\n"
+        "breaker: {threshold: 7, percent: 50, pause: 30s}\n"
+        "claim_order: fair\n"
+        "priority_aging: 10m\n";
+    assert_true_msg(load(yaml, NULL, NULL, 0, &c, &err) == 0, "%s", err.msg);
+    assert_true(c->policy_given);
+    assert_int_equal(c->n_limits, 3);
+    const struct limit_conf *x = &c->limits[0];
+    assert_string_equal(x->name, "every-host");
+    assert_string_equal(x->origin, "pawl.yaml:2");
+    assert_true(x->each == LIMIT_EACH_HOST && !x->replaces && !x->ignore_retry_after);
+    assert_true(x->rate.count == 1 && x->rate.per.us == 1000000 && x->concurrency == 2);
+    assert_string_equal(x->kind, "fetch");
+    assert_null(x->queue);
+    assert_true(x->breaker.threshold == 7 && x->breaker.percent == 50); /* said further down */
+    assert_true(x->breaker.pause.us == 30000000 && x->breaker.max_pause.us == 1800000000);
+    x = &c->limits[1];
+    assert_int_equal(x->hosts.n, 2);
+    assert_string_equal(x->hosts.v[1], "*.wikimedia.org");
+    assert_true(x->replaces && x->adaptive && x->ignore_retry_after && x->burst == 5);
+    assert_true(x->min_rate.count == 3 && x->min_rate.per.us == 10000000);
+    assert_true(x->breaker.threshold == 9 && x->breaker.percent == 50);
+    assert_int_equal(x->breaker.max_pause.us, 7200000000); /* the default gave way */
+    assert_int_equal(x->max_pause.us, 120000000);
+    x = &c->limits[2];
+    assert_string_equal(x->queue, "q");
+    assert_true(x->hosts.n == 1 && !x->breaker.threshold && !x->breaker.percent);
+    assert_shown(c, "limits.wiki.hosts", "[\"*.wikipedia.org\",\"*.wikimedia.org\"]",
+                 "pawl.yaml:4");
+    assert_shown(c, "limits.wiki.breaker", "{threshold: 9, pause: 2h}", "pawl.yaml:12");
+    assert_shown(c, "limits.one.breaker", "none", "pawl.yaml:13");
+    assert_shown(c, "limits.wiki.rate", "200/min", "pawl.yaml:6");
+    assert_shown(c, "priority_aging", "10m", "pawl.yaml:16");
+    config_free(TAKE_PTR(c));
+    assert_code(load("limits: []\n", NULL, NULL, 0, &c, NULL), 0);
+    assert_true(c->policy_given);
+    config_free(TAKE_PTR(c));
+    assert_code(load("breaker: {pause: 1h}\n", NULL, NULL, 0, &c, &err), PAWL_ECONFIG);
+    assert_code(load("breaker: {max_pause: 1s}\n", NULL, NULL, 0, &c, NULL), 0);
+    assert_int_equal(c->breaker_pause.us, 1000000);
+    assert_false(c->policy_given);
+    config_free(TAKE_PTR(c));
+    static const char *const env[] = {"PAWL_CLAIM_ORDER=fair", "PAWL_BREAKER_PERCENT=10", NULL};
+    assert_code(load("", env, NULL, 0, &c, NULL), 0);
+    assert_true(c->policy_given && c->breaker_percent == 10);
+}
+
+static void reads_retention_and_preflight(void **state)
+{
+    (void)state;
+    AUTO_CONFIG struct config *c = NULL;
+    struct pawl_err err = {0};
+    static const char yaml[] =
+        "retention:\n"
+        "  queues: {a: {done: 7d, max_failed: 10}, b: {done: none, failed: 1h, max_done: 5}}\n"
+        "  failed: 2d\n"
+        "  max_done: 100\n"
+        "kinds:\n"
+        "  p: {command: [x], preflight: [x, --version], preflight_ttl: 5s, throttled_exit: [22],\n"
+        "      throttled_log: [\"429\"]}\n"
+        "  u: {command: [x], preflight: {url: \"https://u.example/ok\"}, preflight_timeout: 1s}\n";
+    assert_true_msg(load(yaml, NULL, NULL, 0, &c, &err) == 0, "%s", err.msg);
+    assert_int_equal(c->n_retention, 2);
+    const struct retention_conf *a = &c->retention[0], *b = &c->retention[1];
+    assert_string_equal(a->queue, "a");
+    assert_true(a->done.us == DUR_S(7 * 86400).us && a->failed.us == DUR_S(2 * 86400).us);
+    assert_true(a->max_done == 100 && a->max_failed == 10);
+    assert_true(b->done.us < 0 && b->failed.us == DUR_S(3600).us && b->max_done == 5);
+    assert_shown(c, "retention.queues.a.max_failed", "10", "pawl.yaml:2");
+    const struct kind_conf *p = config_kind(c, SV("p")), *u = config_kind(c, SV("u"));
+    assert_true(p->preflight.n == 2 && !p->preflight_url && p->preflight_ttl.us == 5000000);
+    assert_true(p->preflight_timeout.us == 10000000 && p->throttled_exit.v[0] == 22);
+    assert_string_equal(p->throttled_log.v[0], "429");
+    assert_string_equal(u->preflight_url, "https://u.example/ok");
+    assert_true(u->preflight.n == 0 && u->preflight_ttl.us == 60000000);
+    assert_shown(c, "kinds.p.preflight", "[\"x\",\"--version\"]", "pawl.yaml:6");
+    assert_shown(c, "kinds.u.preflight", "{\"url\":\"https://u.example/ok\"}", "pawl.yaml:8");
 }
 
 static void stronger_places_win(void **state)
@@ -206,6 +340,7 @@ static void stronger_places_win(void **state)
                                       "PAWL_WORKER_STOP_TIMEOUT=1m",
                                       "PAWL_WORKER_POOLS=fetch=3, *=1",
                                       "PAWL_EXEC_PASS_ENV=TERM",
+                                      "PAWL_LAKE_COMPRESS_TYPES=text/*, a/b",
                                       "PAWL_RETRY_MAX_LOST=", /* empty: not set */
                                       "PAWL_JOB_ID=7",
                                       "PAWL_ATTEMPT=x",
@@ -226,6 +361,7 @@ static void stronger_places_win(void **state)
     assert_shown(c, "retry.max_lost", "3", "default");
     assert_shown(c, "worker.pools", "a=1,b=2,c=3", "--pool");
     assert_shown(c, "exec.pass_env", "TERM", "PAWL_EXEC_PASS_ENV");
+    assert_shown(c, "lake.compress.types", "text/*,a/b", "PAWL_LAKE_COMPRESS_TYPES");
     assert_shown(c, "durability", "relaxed", "pawl.yaml:4");
     config_free(TAKE_PTR(c));
     assert_code(load(full_file, env, NULL, 0, &c, NULL), 0);
@@ -269,10 +405,16 @@ static void refuses_bad_files(void **state)
         {"sotre: x", AT("1", "unknown key \"sotre\"; did you mean \"store\"?")},
         {"zzzzzzzzzz: 1", AT("1", "unknown key \"zzzzzzzzzz\"")},
         {"<<: {store: x}", AT("1", "unknown key \"<<.store\"; did you mean \"store\"?")},
-        {"limits: []", AT("1", "limits: not supported by this version")},
-        {"\nbreaker: {threshold: 5}", AT("2", "breaker: not supported by this version")},
-        {"fetch: {robots: true}", AT("1", "fetch: not supported by this version")},
-        {"lake: {path: lake}", AT("1", "lake: not supported by this version")},
+        {"lake: {compress: {types: text/html}}",
+         AT("1", "lake.compress.types: text; a list of content types is expected")},
+        {"lake: {compress: {types: [a, b]}}",
+         AT("1", "lake.compress.types: \"a\" is no content type; such as text/html or text/*")},
+        {"lake: {compress: {types: [text/]}}",
+         AT("1", "lake.compress.types: \"text/\" is no content type; such as text/html or text/*")},
+        {"lake: {compress: {types: [[a/b]]}}",
+         AT("1", "lake.compress.types: a list; a content type is expected")},
+        {"lake: {compres: {level: 3}}",
+         AT("1", "unknown key \"lake.compres.level\"; did you mean \"lake.compress.level\"?")},
         {"store: a\nstore: b", AT("2", "key \"store\" twice; first on line 1")},
         {"worker: {slots: 1, slots: 1}", AT("1", "key \"slots\" twice; first on line 1")},
         /* types */
@@ -358,14 +500,104 @@ static void refuses_bad_files(void **state)
         {"kinds: {a: {command: [x, [y]]}}", AT("1", "kinds.a.command: a list; text is expected")},
         {"kinds: {a: {comand: [x]}}",
          AT("1", "unknown key \"kinds.a.comand\"; did you mean \"command\"?")},
-        {"kinds:\n  a:\n    command: [x]\n    preflight: [x]\n",
-         AT("4", "kinds.a.preflight: not supported by this version")},
-        {"kinds: {a: {preflight_ttl: 60s}}",
-         AT("1", "kinds.a.preflight_ttl: not supported by this version")},
+        {"kinds:\n  a:\n    command: [x]\n    preflight: []\n",
+         AT("4", "kinds.a.preflight: the list is empty; program and arguments are expected")},
+        {"kinds: {a: {command: [x], preflight: x --version}}",
+         AT("1", "kinds.a.preflight: text; a list is expected")},
+        {"kinds: {a: {command: [x], preflight: {uri: \"http://a\"}}}",
+         AT("1", "kinds.a.preflight: url is expected, and nothing besides")},
+        {"kinds: {a: {command: [x], preflight: {url: \"ftp://a\"}}}",
+         AT("1", "kinds.a.preflight: http://… or https://… is expected")},
+        {"kinds: {a: {command: [x], preflight_ttl: 1ms}}",
+         AT("1", "kinds.a.preflight_ttl: 1ms is out of bounds; allowed 100ms to 1d")},
+        {"kinds: {a: {command: [x], preflight_timeout: none}}",
+         AT("1", "kinds.a.preflight_timeout: \"none\" is not a duration; write 500ms, 10s, 5m, 2h "
+                 "or 7d")},
+        {"kinds: {a: {handler: noop, preflight: [x]}}",
+         AT("1", "kinds.a: preflight has no effect with handler noop")},
+        {"kinds: {a: {command: [x], throttled_exit: [9], fatal_exit: [9]}}",
+         AT("1", "kinds.a.fatal_exit: 9 is both in throttled_exit and fatal_exit")},
+        {"kinds: {a: {command: [x], fatal_exit: [9], throttled_exit: [9]}}",
+         AT("1", "kinds.a.throttled_exit: 9 is both in throttled_exit and fatal_exit")},
+        {"kinds: {a: {command: [x], throttled_log: [\"\"]}}",
+         AT("1", "kinds.a.throttled_log: an empty text would match every log")},
+        /* order, breaker, limits, retention of queues */
+        {"claim_order: lifo", AT("1", "claim_order: \"lifo\" is not allowed; allowed fifo|fair")},
+        {"breaker: {treshold: 5}",
+         AT("1", "unknown key \"breaker.treshold\"; did you mean \"breaker.threshold\"?")},
+        {"breaker: {percent: 101}",
+         AT("1", "breaker.percent: 101 is out of bounds; allowed 0 to 100")},
+        {"breaker: {pause: 2m, max_pause: 1m}",
+         AT("1", "breaker.pause: 2m is more than breaker.max_pause; allowed at most 1m")},
+        {"limits: {a: b}", AT("1", "limits: a mapping; a list of mappings is expected")},
+        {"limits: [a]", AT("1", "limits: text; a mapping is expected")},
+        {"limits:\n- {concurrency: 1}\n", AT("2", "limits: name is missing")},
+        {"limits:\n- {name: \"\"}\n", AT("2", "limits.?.name: the text is empty")},
+        {"limits:\n- {name: a, concurrency: 1}\n- {concurrency: 2, name: a}\n",
+         AT("3", "limits: \"a\" twice; first at pawl.yaml:2")},
+        {"limits:\n- name: a\n  concurency: 2\n",
+         AT("3", "unknown key \"limits.a.concurency\"; did you mean \"concurrency\"?")},
+        {"limits: [{name: a, concurrency: 0}]",
+         AT("1", "limits.a.concurrency: 0 is out of bounds; allowed 1 to 1000000")},
+        {"limits: [{name: a, rate: 5}]",
+         AT("1", "limits.a.rate: \"5\" is not a rate; write 200/min, 1/s or 3/10s")},
+        {"limits: [{name: a, rate: 5/fortnight}]",
+         AT("1", "limits.a.rate: \"5/fortnight\" is not a rate; write 200/min, 1/s or 3/10s")},
+        {"limits: [{name: a, rate: 0/s}]",
+         AT("1", "limits.a.rate: \"0/s\" is not a rate; write 200/min, 1/s or 3/10s")},
+        {"limits: [{name: a, concurrency: 1, burst: 2}]",
+         AT("1", "limits.a: burst has no effect without rate")},
+        {"limits: [{name: a, concurrency: 1, adaptive: true}]",
+         AT("1", "limits.a: adaptive has no effect without rate")},
+        {"limits: [{name: a, rate: 1/s, min_rate: 1/min}]",
+         AT("1", "limits.a: min_rate has no effect without adaptive")},
+        {"limits: [{name: a, rate: 1/s, adaptive: true, min_rate: 61/min}]",
+         AT("1", "limits.a: min_rate is higher than rate")},
+        {"limits: [{name: a, each: lane, concurrency: 1}]",
+         AT("1", "limits.a.each: \"lane\" is not allowed; allowed host|queue|kind")},
+        {"limits: [{name: a, each: host, replaces: true, concurrency: 1}]",
+         AT("1", "limits.a: replaces is for limits without each")},
+        {"limits: [{name: a, host: a, hosts: [b], concurrency: 1}]",
+         AT("1", "limits.a.hosts: there is host already")},
+        {"limits: [{name: a, hosts: [], concurrency: 1}]",
+         AT("1", "limits.a.hosts: the list is empty")},
+        {"limits: [{name: a, breaker: {treshold: 1}}]",
+         AT("1", "unknown key \"limits.a.breaker.treshold\"; did you mean \"threshold\"?")},
+        {"limits: [{name: a, breaker: off}]",
+         AT("1", "limits.a.breaker: text; a mapping or none is expected")},
+        {"\nlimits: [{name: a, breaker: none}]",
+         AT("2", "limits.a: it limits nothing; concurrency, rate or breaker is expected")},
+        {"limits: [{name: a, breaker: {pause: 2s, max_pause: 1s}}]",
+         AT("1", "limits.a: breaker: pause is more than max_pause")},
+        {"limits: [{name: a, pause: 2s, max_pause: 1s}]",
+         AT("1", "limits.a: pause is more than max_pause")},
+        {"retention: {queues: [a]}",
+         AT("1", "retention.queues: a list; a mapping of queues is expected")},
+        {"retention: {queues: {a: 7d}}", AT("1", "retention.queues: text; a mapping is expected")},
+        {"retention:\n  queues:\n    a: {dune: 7d}\n",
+         AT("3", "unknown key \"retention.queues.a.dune\"; did you mean \"done\"?")},
+        {"retention: {queues: {a: {done: 1s}}}",
+         AT("1", "retention.queues.a.done: 1s is out of bounds; allowed 1m to 3650d")},
+        {"retention: {max_done: -1}",
+         AT("1", "retention.max_done: -1 is out of bounds; allowed 0 to 1000000000000")},
         {"kinds: {a: {handler: exce, command: [x]}}",
          AT("1", "kinds.a.handler: no handler \"exce\"; did you mean \"exec\"?")},
         {"kinds: {a: {handler: noop, command: [x]}}",
          AT("1", "kinds.a: command has no effect with handler noop")},
+        {"kinds:\n  a: {handler: http}", AT("2", "kinds.a: url is missing")},
+        {"kinds:\n  a: {handler: http, secret: x}", AT("2", "kinds.a: url is missing")},
+        {"kinds: {a: {command: [x], url: \"http://a\"}}",
+         AT("1", "kinds.a: url has no effect with handler exec")},
+        {"kinds: {a: {handler: fetch, secret: x}}",
+         AT("1", "kinds.a: secret has no effect with handler fetch")},
+        {"kinds: {a: {handler: http, url: \"http://a\", command: [x]}}",
+         AT("1", "kinds.a: command has no effect with handler http")},
+        {"kinds: {a: {handler: http, url: \"ftp://a\"}}",
+         AT("1", "kinds.a.url: a URL with http:// or https:// in front is expected")},
+        {"kinds: {a: {handler: http, url: \"http://a\", secret: \"\"}}",
+         AT("1", "kinds.a.secret: 1 to 4096 bytes are expected")},
+        {"kinds: {fetch: {handler: fetch}}",
+         AT("1", "kinds.fetch: a built-in kind cannot be defined again")},
         {"kinds: {a: {command: [x], timeout: 1ms}}",
          AT("1", "kinds.a.timeout: 1ms is out of bounds; allowed 10ms to 30d")},
         {"kinds: {a: {command: [x], max_attempts: 0}}",
@@ -578,6 +810,10 @@ static void refuses_readable_secrets(void **state)
     write_file("other.yaml", yaml, 0640);
     assert_code(config_load("other.yaml", NULL, NULL, 0, &c, &err), 0);
     config_free(c);
+    write_file("other.yaml", "kinds: {a: {handler: http, url: \"http://a\", secret: abc}}\n", 0644);
+    assert_code(config_load("other.yaml", NULL, NULL, 0, &c, &err), PAWL_ECONFIG);
+    assert_string_equal(err.msg, "other.yaml:1: kinds.a.secret: a secret in a file that everybody "
+                                 "can read");
     write_file("other.yaml", "kinds: {a: {command: [x], env: {MODE: abc, TOKENS: x}}}\n", 0644);
     assert_code(config_load("other.yaml", NULL, NULL, 0, &c, &err), 0);
     config_free(c);
@@ -601,7 +837,8 @@ static void check_value(void *arg, const struct config_value *v)
     const char *document = arg;
     char cell[128];
     snprintf(cell, sizeof(cell), "| `%s` | ", v->key);
-    if (strcmp(v->key, "worker.pools") != 0 && strcmp(v->key, "exec.pass_env") != 0)
+    if (strcmp(v->key, "worker.pools") != 0 && strcmp(v->key, "exec.pass_env") != 0 &&
+        strcmp(v->key, "lake.compress.types") != 0)
         assert_non_null(strstr(document, cell));
 }
 
@@ -624,7 +861,7 @@ static void documents_everything(void **state)
     end[1] = '\0';
     config_free(TAKE_PTR(c));
     assert_true_msg(load(start + 8, NULL, NULL, 0, &c, &err) == 0, "%s", err.msg);
-    assert_int_equal(c->n_kinds, 1);
+    assert_int_equal(c->n_kinds, 2);
 }
 
 int main(void)
@@ -633,6 +870,9 @@ int main(void)
         cmocka_unit_test(has_defaults),
         cmocka_unit_test(reads_a_file),
         cmocka_unit_test(reads_kinds),
+        cmocka_unit_test(reads_web_hooks),
+        cmocka_unit_test(reads_limits),
+        cmocka_unit_test(reads_retention_and_preflight),
         cmocka_unit_test(stronger_places_win),
         cmocka_unit_test(chooses_the_file),
         cmocka_unit_test(refuses_bad_files),

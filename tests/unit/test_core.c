@@ -246,7 +246,7 @@ static void refuses_bad_jobs(void **state)
          "unknown field \"max_attempt\"; did you mean \"max_attempts\"?"},
         {SV("{\"zzzzzzzz\":1}"), "unknown field \"zzzzzzzz\""},
         {SV("{\"Queue\":\"a\"}"), "unknown field \"Queue\"; did you mean \"queue\"?"},
-        {SV("{\"lock\":\"a\"}"), "field \"lock\" has no effect yet and is refused"},
+        {SV("{\"lock\":1}"), "field \"lock\" is a number; a string is expected"},
         /* types and bounds */
         {SV("[]"), "a job is an object, this is an array"},
         {SV("\"x\""), "a job is an object, this is a string"},

@@ -99,6 +99,31 @@ static void any_bytes_come_out_harmless(void **state)
     }
 }
 
+static void urls_lose_their_passwords(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"sqlite:pawl.db", "sqlite:pawl.db"},
+        {"", ""},
+        {"a:b@c", "a:b@c"},
+        {"postgres://me@h/d", "postgres://me@h/d"},
+        {"postgres://me:pw@h/d", "postgres://me@h/d"},
+        {"postgres://me:p@w/x@h:1/d?a=b", "postgres://me@h:1/d?a=b"},
+        {"postgres://:pw@/d", "postgres://@/d"},
+        {"postgres://h:1/d", "postgres://h:1/d"},
+        {"postgres:///d?password=x&host=/tmp", "postgres:///d?host=/tmp"},
+        {"postgres:///d?host=a&sslpassword=x&password=y", "postgres:///d?host=a"},
+        {"postgres:///d?password=x", "postgres:///d"},
+        {"postgres:///d?passwordless=x", "postgres:///d?passwordless=x"},
+        {"a?b=://c:d@e", "a?b=://c:d@e"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_STR struct str out = STR_INIT(STR_LINE);
+        text_url(&out, sv_of(rows[i][0]));
+        assert_string_equal(str_cstr(&out), rows[i][1]);
+    }
+}
+
 static void repairs_utf8(void **state)
 {
     (void)state;
@@ -233,13 +258,41 @@ static void json_stays_the_same_json(void **state)
     }
 }
 
+static void test_shell(void **state)
+{
+    (void)state;
+    const struct {
+        struct sv in;
+        const char *out;
+    } cases[] = {
+        {SV("plain-1.2/x:y"), "plain-1.2/x:y"},
+        {SV(""), "''"},
+        {SV("two words"), "'two words'"},
+        {SV("$(x) `y` \\"), "'$(x) `y` \\'"},
+        {SV("it's"), "'it'\"'\"'s'"},
+        {SV("\xc3\xa9"), "'\xc3\xa9'"},
+        {SV("a\x1b[31m'\\"), "$'a\\x1b[31m\\'\\\\'"},
+        {SV("\xe2\x80\xae"), "$'\\xe2\\x80\\xae'"},
+        {SV("\xff\n"), "$'\\xff\\x0a'"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        AUTO_STR struct str s = STR_INIT(STR_LINE), safe = STR_INIT(STR_LINE);
+        text_shell(&s, cases[i].in);
+        assert_str(&s, cases[i].out);
+        text_safe(&safe, str_sv(&s), 0);
+        assert_string_equal(str_cstr(&safe), str_cstr(&s)); /* harmless as it is */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shell),
         cmocka_unit_test(finds_bad_utf8),
         cmocka_unit_test(makes_text_safe),
         cmocka_unit_test(any_bytes_come_out_harmless),
         cmocka_unit_test(json_stays_the_same_json),
+        cmocka_unit_test(urls_lose_their_passwords),
         cmocka_unit_test(repairs_utf8),
         cmocka_unit_test(errors_carry_their_words),
         cmocka_unit_test(exit_codes_are_the_contract),

@@ -116,6 +116,37 @@ static void test_frame_shows_everything(void **state)
     arena_done(&w.arena);
 }
 
+static void test_limits_in_the_frame(void **state)
+{
+    (void)state;
+    struct world w;
+    struct watch_ui ui = {0};
+    AUTO_STR struct str s = {0}, running = {0};
+    struct gate_view gates[] = {
+        {.limit = SV("pol\033ite"),
+         .value = SV("h.example"),
+         .room = {0, SHUT_BREAKER, ((int64_t)NOW_S + 60) * 1000000},
+         .parked = 3},
+        {.limit = SV("one"),
+         .params = {.cap = 2},
+         .used = 2,
+         .room = {0, SHUT_FULL, 0},
+         .parked = 1},
+        {.limit = SV("idle"), .params = {.cap = 2}, .used = 2, .room = {0, SHUT_FULL, 0}},
+    };
+    world_init(&w, 2);
+    w.data.gates = (struct gate_list){.v = gates, .n = 3, .gates = 3, .shut = 3};
+    composed(&w, &ui, 120, 40, &s);
+    assert_has(&s, "LIMITED BY");
+    assert_has(&s, "pol\\x1bite=h.example  breaker     0     1m       3");
+    assert_has(&s, "full      2/2      -       1");
+    assert_hasnt(&s, "idle"); /* full, and nothing behind it */
+    ui.filter = WATCH_RUNNING;
+    composed(&w, &ui, 120, 40, &running);
+    assert_hasnt(&running, "LIMITED BY");
+    arena_done(&w.arena);
+}
+
 static void test_frame_fits_every_size(void **state)
 {
     (void)state;
@@ -294,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_frame_shows_everything),
+        cmocka_unit_test(test_limits_in_the_frame),
         cmocka_unit_test(test_frame_fits_every_size),
         cmocka_unit_test(test_selected_queue_stays_visible),
         cmocka_unit_test(test_filters),

@@ -195,6 +195,8 @@ static int op_renew(struct store *s, const struct renew_request *r, struct arena
     struct renew_result res = {0};
     int rc = h->f->down ? err_set(err, h->f->code, "down") : 0;
     h->f->renewals++;
+    if (r->preflight)
+        snprintf(h->f->preflight, sizeof(h->f->preflight), "%s", r->preflight);
     if (rc == 0 && (!v->alive || v->until_us < clock_boot().us)) {
         res.stale = true;
     } else if (rc == 0) {
@@ -226,6 +228,18 @@ static bool admitted(struct fake *f, const struct claim_request *r, const struct
         if (sv_eq(r->queues[i], sv_of(j->queue)))
             return true;
     return r->n_queues == 0;
+}
+
+static bool gated(const struct fake *f, const char *kind)
+{
+    return f->gated && strcmp(f->gated, kind) == 0;
+}
+
+/* May it start now? What needs a permit must not wait in the worker. */
+static bool gate_admits(const struct fake *f, const struct claim_pool *p, const char *kind,
+                        size_t taken)
+{
+    return !gated(f, kind) || (f->used < f->permits && (int)taken < p->want - p->ahead);
 }
 
 static void lease_job(struct fake_job *j, int64_t owner, int pool, struct arena *a,
@@ -274,9 +288,13 @@ static void claim(struct fake *f, const struct claim_request *r, struct arena *a
         f->first_live++;
     for (size_t i = f->first_live; i < f->n_jobs && out->n < total; i++)
         for (size_t p = 0; p < r->n_pools && admitted(f, r, &f->jobs[i]); p++)
-            if (taken[p] < (size_t)r->pools[p].want && pool_takes(&r->pools[p], f->jobs[i].kind)) {
+            if (taken[p] < (size_t)r->pools[p].want && pool_takes(&r->pools[p], f->jobs[i].kind) &&
+                gate_admits(f, &r->pools[p], f->jobs[i].kind, taken[p])) {
                 taken[p]++;
-                lease_job(&f->jobs[i], r->session->id.v, (int)p, a, &out->leases[out->n++]);
+                struct lease *l = &out->leases[out->n++];
+                lease_job(&f->jobs[i], r->session->id.v, (int)p, a, l);
+                f->used += gated(f, f->jobs[i].kind);
+                l->hint.policy = gated(f, f->jobs[i].kind) ? -1 : 0;
             }
     out->next_due = out->n ? DUR_NONE : next_due(f);
 }
@@ -316,6 +334,8 @@ static int op_claim(struct store *s, const struct claim_request *r, struct arena
     struct claim_result res = {.next_due = DUR_NONE};
     if (rc == 0 && (!v->alive || v->until_us < clock_boot().us))
         res.session_stale = true;
+    else if (rc == 0 && f->busy)
+        res.busy = f->busy-- > 0;
     else if (rc == 0)
         claim(f, r, a, &res);
     if (rc == 0 && res.n == 0 && f->late_kind)
@@ -344,6 +364,10 @@ static void settle(struct fake_job *j, const struct settle *v)
     j->transient += v->count_transient;
     j->terminal_events += job_state_terminal(j->state);
     note_attempt(j, v->fence.v, v->outcome);
+    j->throttled = v->throttled;
+    j->timed_out = v->timed_out;
+    j->retry_after_us = v->retry_after.us;
+    snprintf(j->error, sizeof(j->error), SV_FMT, SV_ARG(v->error));
 }
 
 static int op_settle(struct store *s, const struct settle *v, size_t n, enum settle_outcome *out,
@@ -358,6 +382,8 @@ static int op_settle(struct store *s, const struct settle *v, size_t n, enum set
         out[i] = live ? SETTLE_OK : SETTLE_STALE;
         if (live)
             settle(j, &v[i]);
+        if (live && gated(h->f, j->kind))
+            h->f->used--;
     }
     leave(h);
     return rc;
@@ -492,6 +518,43 @@ static void op_effort(struct store *s, struct store_effort *out)
     *out = (struct store_effort){0};
 }
 
+static int op_policy_apply(struct store *s, const struct policy *p, struct sv text,
+                           bool *out_changed, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    enter(h);
+    h->f->policies++;
+    h->f->policy_null = !p;
+    h->f->policy_claims = h->f->claims;
+    snprintf(h->f->policy_text, sizeof(h->f->policy_text), SV_FMT, SV_ARG(text));
+    int rc = h->f->policy_code;
+    leave(h);
+    *out_changed = rc == 0;
+    return rc < 0 ? err_set(err, rc, "planned") : 0;
+}
+
+static int op_prune_history(struct store *s, struct wall events, struct wall attempts, int max,
+                            bool *out_more, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    (void)events, (void)attempts, (void)max, (void)err;
+    enter(h);
+    *out_more = ++h->f->histories < 3;
+    leave(h);
+    return 0;
+}
+
+static int op_age(struct store *s, int max_jobs, int *out_raised, struct pawl_err *err)
+{
+    struct handle *h = handle_of(s);
+    (void)max_jobs, (void)err;
+    enter(h);
+    h->f->ages++;
+    leave(h);
+    *out_raised = 0;
+    return 0;
+}
+
 static const struct store_ops ops = {
     .name = "fake",
     .close = op_close,
@@ -507,6 +570,9 @@ static const struct store_ops ops = {
     .sweep = op_sweep,
     .held = op_held,
     .act = op_act,
+    .policy_apply = op_policy_apply,
+    .prune_history = op_prune_history,
+    .age = op_age,
     .job_get = op_job_get,
     .status = op_status,
     .effort = op_effort,

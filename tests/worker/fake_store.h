@@ -23,7 +23,10 @@ struct fake_job {
     int attempt, transient, max_attempts, priority;
     int64_t fence, owner, available_us;
     bool cancel_asked;
-    int terminal_events; /* must end as 1 */
+    int terminal_events;       /* must end as 1 */
+    bool throttled, timed_out; /* of the last settle */
+    int64_t retry_after_us;
+    char error[128];
     struct fake_attempt attempts[8];
     int n_attempts;
 };
@@ -60,6 +63,17 @@ struct fake {
     bool down;             /* everything fails */
     const char *late_kind; /* a job of this kind is added during the next claim that finds none */
     int64_t claims, renewals, sweeps;
+
+    /* limits */
+    int busy;                  /* so many claims meet others at work */
+    const char *gated;         /* jobs of this kind need a permit, */
+    int permits, used;         /* of these */
+    bool policy_null;          /* policy_apply: only what is built in */
+    int policies, policy_code; /* policy_apply: calls; < 0: it fails */
+    int64_t policy_claims;     /* claims before the last of them */
+    char policy_text[2048];
+    char preflight[256]; /* of the last renewal that said something */
+    int64_t ages, histories;
 };
 
 void fake_init(struct fake *f);

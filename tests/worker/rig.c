@@ -38,6 +38,16 @@ static void end(struct rig *r, struct run *run, int how, enum fail_class cls)
                              .retry_after = DUR_NONE,
                              .asked = DUR_NONE,
                              .reason = how == RUN_FAILED ? SV("planned\nfailure \xff") : SV_NONE};
+    if (cls == CLASS_TRANSIENT && r->throttled.us) {
+        res.throttled = res.timed_out = true;
+        res.retry_after = r->throttled;
+    }
+    if (r->unfit > 0) {
+        r->unfit--;
+        res.end = RUN_RELEASED;
+        res.unfit = true;
+        res.reason = SV("gone");
+    }
     r->running--;
     r->running_of[kind]--;
     run->finish(run, &res);
@@ -122,7 +132,44 @@ static void cancel(struct handler *h, struct run *run, enum cancel_why why)
     end(r, run, r->on_hang_cancel_end ? r->on_hang_cancel_end(r) : RUN_CANCELLED, CLASS_NONE);
 }
 
-static const struct handler_ops ops = {.name = "script", .start = start, .cancel = cancel};
+struct look_at {
+    struct timer timer;
+    struct rig *rig;
+    struct kind_check *check;
+};
+
+static void answer(struct timer *t)
+{
+    struct look_at x = *(struct look_at *)t;
+    struct rig *r = x.rig;
+    bool bad = r->bad_checks < 0 || r->checks <= r->bad_checks;
+    free(t);
+    x.check->state = NULL;
+    x.check->finish(x.check, !bad, bad ? SV("not \x1b yet") : SV_NONE);
+}
+
+static void check(struct handler *h, struct kind_check *c)
+{
+    struct rig *r = rig_of(h);
+    struct look_at *x = mem_zalloc(1, sizeof(*x));
+    *x = (struct look_at){.timer.on_time = answer, .rig = r, .check = c};
+    r->checks++;
+    c->state = x;
+    if (!r->hang_checks)
+        loop_timer_set(r->loop, &x->timer, DUR_MS(1));
+}
+
+static void check_cancel(struct handler *h, struct kind_check *c)
+{
+    struct look_at *x = c->state;
+    loop_timer_set(rig_of(h)->loop, &x->timer, DUR_US(0));
+}
+
+static const struct handler_ops ops = {.name = "script",
+                                       .start = start,
+                                       .cancel = cancel,
+                                       .check = check,
+                                       .check_cancel = check_cancel};
 
 static void on_session(void *arg, const struct session *s)
 {
@@ -150,7 +197,9 @@ static void set_config(struct config *c)
                          .retry_base = DUR_MS(1),
                          .retry_max = DUR_MS(4),
                          .retention_done = DUR_NONE,
-                         .retention_failed = DUR_NONE};
+                         .retention_failed = DUR_NONE,
+                         .retention_events = DUR_NONE,
+                         .retention_attempts = DUR_NONE};
 }
 
 void rig_init(struct rig *r)

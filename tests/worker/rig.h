@@ -31,6 +31,12 @@ struct rig {
     void (*on_cancel)(struct rig *r, struct run *run, enum cancel_why why);
     int (*on_hang_cancel_end)(struct rig *r); /* what a cancelled "hang" reports; NULL: CANCELLED */
     void *arg;
+    struct dur throttled; /* "transient" says that it was, asking for this; us 0: it does not */
+    int unfit;            /* so many starts find that the kind cannot run here */
+    /* checks of kinds with a preflight: how many were bad at first (-1: all), how many there were;
+     * an answer takes a millisecond unless they hang */
+    int bad_checks, checks;
+    bool hang_checks;
 };
 
 void rig_init(struct rig *r);

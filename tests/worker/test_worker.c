@@ -359,7 +359,7 @@ static void test_prefetch_given_back(void **state)
     rig_init(&r);
     r.options.pools = pools;
     r.options.drain = false;
-    r.options.stop_after = DUR_MS(2000);
+    r.options.stop_after = DUR_MS(3000);
     rig_add(&r, 400, "q", "timer");
     rig_add(&r, 400, "q", "slow");
     assert_int_equal(rig_run(&r), 0);

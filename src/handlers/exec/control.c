@@ -3,15 +3,19 @@
 
 #include "text.h"
 
+enum { ARTIFACT_TEXT_MAX = 4095 };
+
 void exec_control_init(struct exec_control *c, struct run *r, struct arena *a)
 {
-    *c = (struct exec_control){.run = r, .arena = a, .asked = DUR_NONE, .cls = CLASS_ERROR};
+    *c = (struct exec_control){
+        .run = r, .arena = a, .asked = DUR_NONE, .retry_after = DUR_NONE, .cls = CLASS_ERROR};
 }
 
 void exec_control_done(struct exec_control *c)
 {
     json_done(&c->doc);
     free(c->children);
+    free(c->artifacts);
 }
 
 static int want(const struct exec_control *c, uint32_t at, const char *member, enum json_type type,
@@ -67,6 +71,56 @@ static int on_job(struct exec_control *c, uint32_t at, struct pawl_err *err)
     return 0;
 }
 
+static int artifact_text(struct exec_control *c, uint32_t object, const char *member, bool needed,
+                         struct sv *out, struct pawl_err *err)
+{
+    uint32_t at = json_member(&c->doc, object, sv_of(member));
+    *out = SV_NONE;
+    if (!at)
+        return needed ? err_set(err, PAWL_EINPUT, "\"artifact\" needs \"%s\"", member) : 0;
+    int rc = want(c, at, member, JSON_STRING, err);
+    if (rc < 0)
+        return rc;
+    *out = json_string(&c->doc, at, c->arena);
+    if (!out->n || memchr(out->p, '\0', out->n) || out->n > ARTIFACT_TEXT_MAX)
+        return err_set(err, PAWL_EINPUT, "\"%s\" of an artifact is 1 to %d bytes without NUL",
+                       member, ARTIFACT_TEXT_MAX);
+    return 0;
+}
+
+static bool named_already(const struct exec_control *c, struct sv name)
+{
+    for (size_t i = 0; i < c->n_artifacts; i++)
+        if (sv_eq(c->artifacts[i].name, name))
+            return true;
+    return false;
+}
+
+static int on_artifact(struct exec_control *c, uint32_t at, struct pawl_err *err)
+{
+    struct exec_artifact x = {0};
+    struct sv path;
+    int rc = want(c, at, "artifact", JSON_OBJECT, err);
+    if (rc == 0 && c->n_artifacts == ARTIFACTS_MAX)
+        rc = err_set(err, PAWL_EINPUT, "more than %d artifacts", ARTIFACTS_MAX);
+    if (rc == 0)
+        rc = artifact_text(c, at, "path", true, &path, err);
+    if (rc == 0)
+        rc = artifact_text(c, at, "name", true, &x.name, err);
+    if (rc == 0)
+        rc = artifact_text(c, at, "type", false, &x.type, err);
+    if (rc == 0)
+        rc = artifact_name_check(x.name, err);
+    if (rc == 0 && named_already(c, x.name))
+        rc = err_set(err, PAWL_EINPUT, "two artifacts are named '" SV_FMT "'", SV_ARG(x.name));
+    if (rc < 0)
+        return rc;
+    x.path = arena_strndup(c->arena, path.p, path.n);
+    ARRAY_GROW(c->artifacts, c->n_artifacts, c->cap_artifacts);
+    c->artifacts[c->n_artifacts++] = x;
+    return 0;
+}
+
 static int on_outcome(struct exec_control *c, uint32_t at, struct pawl_err *err)
 {
     static const char *const names[] = {"done", "skip", "fatal", "retry"};
@@ -78,7 +132,8 @@ static int on_outcome(struct exec_control *c, uint32_t at, struct pawl_err *err)
         if (sv_eq(name, sv_of(names[i]))) {
             c->outcome = SAID_DONE + i;
             c->reason = SV_NONE;
-            c->asked = DUR_NONE;
+            c->asked = c->retry_after = DUR_NONE;
+            c->throttled = false;
             c->cls = CLASS_ERROR;
             return 0;
         }
@@ -118,15 +173,45 @@ static int on_class(struct exec_control *c, uint32_t at, struct pawl_err *err)
     return 0;
 }
 
+static int on_throttled(struct exec_control *c, uint32_t at, struct pawl_err *err)
+{
+    if (c->outcome != SAID_RETRY)
+        return err_set(err, PAWL_EINPUT, "\"throttled\" belongs to \"outcome\":\"retry\"");
+    int rc = want(c, at, "throttled", JSON_BOOL, err);
+    if (rc < 0)
+        return rc;
+    c->throttled = json_is_true(&c->doc, at);
+    if (c->throttled)
+        c->cls = CLASS_TRANSIENT;
+    return 0;
+}
+
+static int on_retry_after(struct exec_control *c, uint32_t at, struct pawl_err *err)
+{
+    if (!c->throttled)
+        return err_set(err, PAWL_EINPUT, "\"retry_after\" belongs to \"throttled\":true");
+    int rc = want(c, at, "retry_after", JSON_STRING, err);
+    if (rc == 0)
+        rc = dur_parse(json_string(&c->doc, at, c->arena), false, &c->retry_after, err);
+    return rc;
+}
+
 /* In this order, whatever the line's: an outcome comes before what qualifies it. */
 static const struct member {
     const char *name;
     bool of_outcome;
     int (*on)(struct exec_control *c, uint32_t at, struct pawl_err *err);
 } members[] = {
-    {"progress", false, on_progress}, {"result", false, on_result}, {"job", false, on_job},
-    {"outcome", false, on_outcome},   {"reason", true, on_reason},  {"in", true, on_in},
+    {"progress", false, on_progress},
+    {"result", false, on_result},
+    {"job", false, on_job},
+    {"artifact", false, on_artifact},
+    {"outcome", false, on_outcome},
+    {"reason", true, on_reason},
+    {"in", true, on_in},
     {"class", true, on_class},
+    {"throttled", true, on_throttled},
+    {"retry_after", true, on_retry_after},
 };
 
 static int only_known(struct exec_control *c, struct pawl_err *err)

@@ -4,16 +4,6 @@
 #include "exec_parts.h"
 #include <unistd.h>
 
-struct exec_handler {
-    struct handler base;
-    struct zygote *zygote;
-    struct loop *loop;
-    const struct config *config;
-    struct arena arena; /* of `inherited` */
-    struct exec_env inherited;
-    bool plain;
-};
-
 /* One attempt. */
 struct exec_run {
     struct run *run;
@@ -22,6 +12,8 @@ struct exec_run {
     struct arena arena;
     struct exec_control control;
     bool cancelled;
+    struct run_result result; /* while artifacts are being kept */
+    struct str text;
 };
 
 static struct exec_handler *self_of(const struct handler *h)
@@ -52,6 +44,7 @@ static void run_free(struct exec_run *x)
 {
     exec_control_done(&x->control);
     arena_done(&x->arena);
+    str_done(&x->text);
     free(x);
 }
 
@@ -61,32 +54,43 @@ static void on_line(void *arg, struct sv line, int64_t at, bool too_long)
     exec_control_line(&x->control, line, at, too_long);
 }
 
-static void on_end(void *arg, const struct process_report *report)
+static void finish(void *arg)
 {
     struct exec_run *x = arg;
     struct run *r = x->run;
-    AUTO_STR struct str text = STR_INIT(64 << 10);
-    struct run_result result = exec_result(&x->what, report, &x->control, &text);
-    r->finish(r, &result);
+    r->finish(r, &x->result);
     run_free(x);
 }
 
-static void from_kind(const struct exec_handler *self, const struct exec_run *x,
-                      struct process_spec *spec, struct exec_env *env)
+static void on_end(void *arg, const struct process_report *report)
+{
+    struct exec_run *x = arg;
+    x->process = NULL;
+    x->text = STR_INIT(64 << 10);
+    x->result = exec_result(&x->what, report, &x->control, &x->text);
+    bool well = x->result.end == RUN_DONE || x->result.end == RUN_SKIPPED;
+    if (well && x->control.n_artifacts)
+        exec_keep(&x->control, x->what.cwd, &x->result, &x->text, finish, x);
+    else
+        finish(x);
+}
+
+void exec_from_kind(const struct exec_handler *self, const struct kind_conf *kind,
+                    struct process_spec *spec, struct exec_env *env)
 {
     spec->grace = self->config->exec_grace;
     spec->no_new_privs = self->config->exec_no_new_privs;
     spec->log_head = self->config->log_head;
     spec->log_tail = self->config->log_tail;
-    if (!x->what.kind)
+    if (!kind)
         return;
-    spec->idle_timeout = x->what.kind->idle_timeout;
-    spec->cwd = x->what.kind->cwd;
-    for (size_t i = 0; i < x->what.kind->env.n; i++)
-        exec_env_set(env, x->what.kind->env.v[i]);
+    spec->idle_timeout = kind->idle_timeout;
+    spec->cwd = kind->cwd;
+    for (size_t i = 0; i < kind->env.n; i++)
+        exec_env_set(env, kind->env.v[i]);
 }
 
-static const char **command_of(struct arena *a, const struct string_list *command)
+const char **exec_argv(struct arena *a, const struct string_list *command)
 {
     const char **argv = arena_zalloc(a, command->n + 1, sizeof(*argv));
     for (size_t i = 0; i < command->n; i++)
@@ -100,7 +104,7 @@ static int from_payload(struct exec_run *x, struct process_spec *spec, struct ex
     struct exec_payload p;
     struct sv payload = x->run->job->payload;
     if (with_command(x->what.kind)) {
-        spec->argv = command_of(&x->arena, &x->what.kind->command);
+        spec->argv = exec_argv(&x->arena, &x->what.kind->command);
         spec->input = payload;
         return 0;
     }
@@ -124,7 +128,7 @@ static int spawn(struct exec_handler *self, struct exec_run *x, struct exec_env 
     struct process_spec spec = {
         .timeout = r->timeout, .log_dir = r->log_dir, .log_name = r->log_name};
     exec_env_begin(env, &self->inherited);
-    from_kind(self, x, &spec, env);
+    exec_from_kind(self, x->what.kind, &spec, env);
     int rc = from_payload(x, &spec, env, err);
     if (rc < 0)
         return rc;
@@ -178,6 +182,8 @@ static void exec_cancel(struct handler *h, struct run *r, enum cancel_why why)
 {
     (void)h;
     struct exec_run *x = r->state;
+    if (!x->process)
+        return; /* it has ended, and what it left is being kept */
     process_cancel(x->process, x->cancelled || why == CANCEL_LEASE_LOST);
     x->cancelled = true;
 }
@@ -206,6 +212,8 @@ struct handler *handler_exec_new(struct zygote *z, struct loop *loop, const stru
                                            .validate = exec_validate,
                                            .start = exec_start,
                                            .cancel = exec_cancel,
+                                           .check = exec_check,
+                                           .check_cancel = exec_check_cancel,
                                            .free = exec_free};
     struct exec_handler *self = mem_zalloc(1, sizeof(*self));
     self->base.ops = &ops;

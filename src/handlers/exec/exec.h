@@ -8,9 +8,12 @@
  *
  * The end of an attempt: exit 0 done, 100 skipped, 75 (transient_exit) transient, fatal_exit fatal,
  * anything else, signals and time limits an error; transient_log patterns in the tail of the output
- * make an error transient. Descriptor 3 takes control lines, each a JSON object:
+ * make an error transient, throttled_exit and throttled_log that and throttled, for which a
+ * transient failure's "Retry-After: SECONDS" in that tail is enough. Descriptor 3 takes control
+ * lines, each a JSON object:
  *   {"progress":ANY}  {"result":ANY}  {"job":{…}}: a child job, in the same queue unless it says
- *   {"outcome":"done"|"skip"|"fatal"|"retry","reason":TEXT,"in":DURATION,"class":"transient"}
+ *   {"outcome":"done"|"skip"|"fatal"|"retry","reason":TEXT,"in":DURATION,"class":"transient",
+ *    "throttled":true,"retry_after":DURATION}: the peer asked for fewer; transient
  * An outcome counts if the program exits 0. Child jobs and the result are handed over unless the
  * attempt failed by itself (a repeated attempt would add them again). */
 #ifndef PAWL_HANDLERS_EXEC_H

@@ -38,6 +38,12 @@ void exec_env_inherit(struct exec_env *e, char *const *environ_, const struct st
 /* PAWL_JOB_ID and the others that say which attempt this is. */
 void exec_env_describe(struct exec_env *e, const struct run *r, struct wall now);
 
+/* A file that the job wants kept. */
+struct exec_artifact {
+    struct sv name, type; /* type: p NULL: not said */
+    const char *path;     /* as the job wrote it */
+};
+
 /* What the job has said on descriptor 3. */
 struct exec_control {
     struct run *run;
@@ -45,12 +51,16 @@ struct exec_control {
     struct json doc;
     int64_t lines;
     enum { SAID_NOTHING, SAID_DONE, SAID_SKIP, SAID_FATAL, SAID_RETRY } outcome;
-    enum fail_class cls; /* SAID_RETRY */
-    struct dur asked;    /* SAID_RETRY; us < 0: not said */
-    struct sv reason;    /* p NULL: none */
-    struct sv result;    /* p NULL: none */
+    enum fail_class cls;    /* SAID_RETRY */
+    struct dur asked;       /* SAID_RETRY; us < 0: not said */
+    bool throttled;         /* SAID_RETRY: the peer asked for fewer, */
+    struct dur retry_after; /* and for this pause; us < 0: not said */
+    struct sv reason;       /* p NULL: none */
+    struct sv result;       /* p NULL: none */
     struct job_spec *children;
     size_t n_children, cap_children;
+    struct exec_artifact *artifacts;
+    size_t n_artifacts, cap_artifacts;
     struct sv error; /* what was wrong with the first bad line; p NULL: nothing */
 };
 void exec_control_init(struct exec_control *c, struct run *r, struct arena *a);
@@ -70,5 +80,30 @@ struct exec_attempt {
  * `text`. */
 struct run_result exec_result(const struct exec_attempt *what, const struct process_report *report,
                               const struct exec_control *said, struct str *text);
+
+/* Keeps the files that the job named, all at once; *result then has them, or says why not. `done`
+ * comes once, later. Everything is borrowed until then. */
+void exec_keep(const struct exec_control *said, const char *cwd, struct run_result *result,
+               struct str *text, void (*done)(void *arg), void *arg);
+
+/* ---- the handler ---- */
+
+struct exec_handler {
+    struct handler base;
+    struct zygote *zygote;
+    struct loop *loop;
+    const struct config *config;
+    struct arena arena; /* of `inherited` */
+    struct exec_env inherited;
+    bool plain;
+};
+/* What every process of the kind (NULL: exec) gets, whatever the job. */
+void exec_from_kind(const struct exec_handler *self, const struct kind_conf *kind,
+                    struct process_spec *spec, struct exec_env *env);
+const char **exec_argv(struct arena *a, const struct string_list *command);
+
+/* check.c: handler_ops.check */
+void exec_check(struct handler *h, struct kind_check *c);
+void exec_check_cancel(struct handler *h, struct kind_check *c);
 
 #endif

@@ -66,7 +66,13 @@ static const char *step_text(const struct process_report *r)
     }
 }
 
-/* "program not found: nosuch (No such file or directory)" */
+static bool has_preflight(const struct kind_conf *kind)
+{
+    return kind && (kind->preflight.n || kind->preflight_url);
+}
+
+/* "program not found: nosuch (No such file or directory)". A kind with a preflight was found fit
+ * before: what has gone since is not the job's fault, and it goes back. */
 static void start_failed(struct judging *j)
 {
     const struct process_report *r = j->report;
@@ -74,6 +80,10 @@ static void start_failed(struct judging *j)
                        : r->step == STEP_EXEC ? j->what->program
                                               : NULL;
     fail(j, r->step == STEP_FORK ? CLASS_TRANSIENT : CLASS_ERROR);
+    if (name && has_preflight(j->what->kind)) {
+        j->result.end = RUN_RELEASED;
+        j->result.unfit = true;
+    }
     str_adds(j->text, step_text(r));
     if (name) {
         str_adds(j->text, ": ");
@@ -97,24 +107,31 @@ static bool transient_exit(const struct kind_conf *kind, int code)
     return listed(&kind->transient_exit, code);
 }
 
-static bool transient_log(const struct kind_conf *kind, struct sv tail)
+static bool shows_one_of(struct sv tail, const struct string_list *patterns)
 {
-    for (size_t i = 0; kind && i < kind->transient_log.n; i++) {
-        const char *pattern = kind->transient_log.v[i];
-        if (tail.n && memmem(tail.p, tail.n, pattern, strlen(pattern)))
+    for (size_t i = 0; i < patterns->n; i++)
+        if (tail.n && memmem(tail.p, tail.n, patterns->v[i], strlen(patterns->v[i])))
             return true;
-    }
     return false;
 }
 
-/* An error whose output shows a known passing trouble is transient; Retry-After belongs to those.
- */
+/* An error whose output shows a known passing trouble is transient. The peer asked for fewer if the
+ * kind says so of the exit code or of the output, or if a transient failure's output has
+ * Retry-After. */
 static void reconsider(struct judging *j)
 {
-    if (j->result.cls == CLASS_ERROR && transient_log(j->what->kind, j->report->tail))
-        j->result.cls = CLASS_TRANSIENT;
-    if (j->result.cls == CLASS_TRANSIENT)
-        j->result.retry_after = retry_after_in_log(j->report->tail);
+    const struct kind_conf *kind = j->what->kind;
+    struct run_result *r = &j->result;
+    bool open = r->cls == CLASS_ERROR || r->cls == CLASS_TRANSIENT;
+    bool throttled = kind && open &&
+                     (listed(&kind->throttled_exit, j->report->exit_code) ||
+                      shows_one_of(j->report->tail, &kind->throttled_log));
+    if (throttled || (kind && open && shows_one_of(j->report->tail, &kind->transient_log)))
+        r->cls = CLASS_TRANSIENT;
+    if (r->cls != CLASS_TRANSIENT)
+        return;
+    r->retry_after = retry_after_in_log(j->report->tail);
+    r->throttled = throttled || r->retry_after.us >= 0;
 }
 
 static void exited_with(struct judging *j, int code)
@@ -148,6 +165,7 @@ static void timed_out(struct judging *j, const char *what, struct dur limit)
     dur_format(limit, j->text);
     add_last_line(j);
     reconsider(j);
+    j->result.timed_out = j->result.cls == CLASS_TRANSIENT;
 }
 
 static void hand_over(struct judging *j)
@@ -171,6 +189,8 @@ static void as_said(struct judging *j)
     case SAID_RETRY:
         fail(j, s->cls);
         j->result.asked = s->asked;
+        j->result.throttled = s->throttled;
+        j->result.retry_after = s->retry_after;
         break;
     default:
         j->result.end = RUN_DONE;
@@ -243,7 +263,8 @@ static bool spoke_nonsense(const struct judging *j)
 static void control_error(struct judging *j)
 {
     fail(j, CLASS_ERROR);
-    j->result.asked = DUR_NONE;
+    j->result.asked = j->result.retry_after = DUR_NONE;
+    j->result.throttled = false;
     j->result.children = NULL;
     j->result.n_children = 0;
     j->result.result = SV_NONE;

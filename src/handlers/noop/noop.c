@@ -13,7 +13,7 @@ struct wish {
     struct dur sleep;
     enum fail_class fail; /* CLASS_NONE: do not */
     int64_t fail_times;
-    bool skip;
+    bool skip, throttled, timed_out;
     struct sv reason, result;
     struct dur retry_after;
     int64_t children;
@@ -69,6 +69,12 @@ static int read_class(struct reading *r, uint32_t at)
     return mistyped(r, "fail", "\"error\", \"transient\" or \"fatal\"");
 }
 
+static int read_flag(struct reading *r, const char *member, uint32_t at, bool *out)
+{
+    *out = json_is_true(&r->doc, at);
+    return json_type(&r->doc, at) == JSON_BOOL ? 0 : mistyped(r, member, "true or false");
+}
+
 static int read_member(struct reading *r, struct sv name, uint32_t at)
 {
     struct wish *w = r->wish;
@@ -88,10 +94,12 @@ static int read_member(struct reading *r, struct sv name, uint32_t at)
         return json_i64(&r->doc, at, 0, CHILDREN_MAX, &w->children) == 0
                    ? 0
                    : mistyped(r, "children", "a whole number up to 10000");
-    if (sv_eq(name, SV("skip"))) {
-        w->skip = json_is_true(&r->doc, at);
-        return json_type(&r->doc, at) == JSON_BOOL ? 0 : mistyped(r, "skip", "true or false");
-    }
+    if (sv_eq(name, SV("skip")))
+        return read_flag(r, "skip", at, &w->skip);
+    if (sv_eq(name, SV("throttled")))
+        return read_flag(r, "throttled", at, &w->throttled);
+    if (sv_eq(name, SV("timed_out")))
+        return read_flag(r, "timed_out", at, &w->timed_out);
     if (sv_eq(name, SV("result"))) {
         w->result = json_source(&r->doc, at);
         return w->result.n <= RESULT_MAX_BYTES ? 0 : mistyped(r, "result", "smaller");
@@ -119,6 +127,8 @@ static int read_wish(struct sv payload, struct arena *a, struct wish *out, struc
              k = json_after(&r.doc, k + 1))
             rc = read_member(&r, json_string(&r.doc, k, a), k + 1);
     json_done(&r.doc);
+    if ((w.throttled || w.timed_out) && w.fail == CLASS_NONE)
+        w.fail = CLASS_TRANSIENT;
     if (rc == 0)
         *out = w;
     return rc;
@@ -156,10 +166,13 @@ static struct job_spec *make_children(const struct lease *job, struct arena *a, 
 static void fulfil(struct run *r, const struct wish *w, struct arena *a)
 {
     struct run_result result = done;
-    if (w->fail != CLASS_NONE && r->job->attempt <= w->fail_times) {
+    int tries = r->job->attempt + r->job->transient; /* transient failures cost no attempt */
+    if (w->fail != CLASS_NONE && tries <= w->fail_times) {
         result.end = RUN_FAILED;
         result.cls = w->fail;
         result.retry_after = w->retry_after;
+        result.throttled = w->throttled;
+        result.timed_out = w->timed_out;
         result.reason = w->reason.p ? w->reason : SV("failed as asked");
     } else {
         result.end = w->skip ? RUN_SKIPPED : RUN_DONE;

@@ -1,6 +1,7 @@
 /* The noop handler: for tests and benchmarks. A payload of null or {} is done at once; otherwise
  *   {"sleep":"10ms"            before anything else,
- *    "fail":"error|transient|fatal", "fail_times":N   only while the attempt is at most N,
+ *    "fail":"error|transient|fatal", "fail_times":N   only the first N times,
+ *    "throttled":true, "timed_out":true   with (and without "fail") transient,
  *    "skip":true, "reason":TEXT, "retry_after":"1s",
  *    "result":ANY, "children":N   adds N jobs of the same kind, payload null, to the same queue} */
 #ifndef PAWL_HANDLERS_NOOP_H

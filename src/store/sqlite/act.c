@@ -1,6 +1,7 @@
 /* Operator acts on many jobs: choose a bounded batch, then change each under its own test. */
 #include "internal.h"
 
+#include "digest.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,8 +19,7 @@ static bool collect(void *arg, const struct job_view *job)
 }
 
 /* 1 = found. */
-static int read_target(struct sq *q, job_id id, struct arena *a, struct target *out,
-                       struct pawl_err *err)
+int target_read(struct sq *q, job_id id, struct arena *a, struct target *out, struct pawl_err *err)
 {
     AUTO_STMT s = stmt_get(q, STMT_ACT_ROW, err);
     if (!s)
@@ -29,13 +29,15 @@ static int read_target(struct sq *q, job_id id, struct arena *a, struct target *
     if (rc != 1)
         return rc;
     *out = (struct target){.priority = sqlite3_column_int(s, 1),
-                           .state = (enum job_state)sqlite3_column_int(s, 2),
+                           .state = shown_state(sqlite3_column_int(s, 2)),
+                           .held = sqlite3_column_int(s, 2) == STATE_HELD,
                            .attempt = sqlite3_column_int(s, 3),
                            .fence = sqlite3_column_int64(s, 4),
                            .finished_at = {sqlite3_column_int64(s, 5)},
                            .key = column_copy(s, 6, a),
                            .due = sqlite3_column_int(s, 7),
-                           .owner = {sqlite3_column_int64(s, 8)}};
+                           .owner = {sqlite3_column_int64(s, 8)},
+                           .lock = sqlite3_column_int64(s, 9)};
     int64_t lane = sqlite3_column_int64(s, 0);
     return names_lane_by_id(q, lane, &out->lane, err) < 0 ? err->code : 1;
 }
@@ -47,8 +49,7 @@ static int event(struct sq *q, enum event_type type, job_id id, const struct tar
 }
 
 /* Terminal → queued with a fresh budget, or with N attempts more; the fence is kept (I2). */
-static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
-                     struct pawl_err *err)
+int retry_one(struct sq *q, job_id id, const struct target *t, int grant, struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(q, STMT_RETRY_JOB, err);
     sqlite3_stmt *more = stmt_get(q, STMT_GRANT_ATTEMPTS, err);
@@ -59,6 +60,7 @@ static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int64(s, 2, q->now.us);
     sqlite3_bind_int(s, 3, grant ? t->attempt : 0);
+    sqlite3_bind_int(s, 4, t->lock ? STATE_HELD : JOB_QUEUED);
     sqlite3_bind_int64(more, 1, id.v);
     sqlite3_bind_int(more, 2, t->attempt + grant);
     sqlite3_bind_int64(poison, 1, id.v);
@@ -67,8 +69,7 @@ static int retry_one(struct sq *q, job_id id, const struct target *t, int grant,
         stmt_run(q, result, err, "retry") < 0 || (grant && stmt_run(q, more, err, "retry") < 0))
         return err->code;
     count_move(q, t->lane, (int)t->state, JOB_QUEUED);
-    q->wake = true;
-    if (head_add(q, t->lane, (struct head){id.v, t->priority}, err) < 0)
+    if (became_queued(q, id, t, t->priority, err) < 0)
         return err->code;
     return event(q, EVENT_REQUEUED, id, t, err);
 }
@@ -87,6 +88,8 @@ static int cancel_waiting(struct sq *q, job_id id, const struct target *t, struc
     count_move(q, t->lane, (int)t->state, JOB_CANCELLED);
     if (t->state == JOB_QUEUED && head_remove(q, t->lane, id.v, err) < 0)
         return err->code;
+    if (lock_turn(q, t->lock, err) < 0)
+        return err->code;
     return event(q, EVENT_CANCELLED, id, t, err);
 }
 
@@ -103,10 +106,10 @@ static int cancel_running(struct sq *q, job_id id, const struct target *t, struc
     return sqlite3_changes(q->db) ? event(q, EVENT_CANCEL_ASKED, id, t, err) : 0;
 }
 
-static void remove_log(struct sq *q, job_id id, int64_t fence)
+void attempt_log_remove(struct sq *q, job_id id, fence_no fence)
 {
     char name[64];
-    store_log_name(id, (fence_no){fence}, name);
+    store_log_name(id, fence, name);
     if (q->log_dir_fd >= 0)
         (void)unlinkat(q->log_dir_fd, name, 0);
 }
@@ -120,7 +123,7 @@ static int drop_attempts(struct sq *q, job_id id, struct pawl_err *err)
     int rc;
     while ((rc = stmt_step(q, s, err, "prune")) == 1)
         if (sqlite3_column_int64(s, 1))
-            remove_log(q, id, sqlite3_column_int64(s, 0));
+            attempt_log_remove(q, id, (fence_no){sqlite3_column_int64(s, 0)});
     return rc;
 }
 
@@ -141,7 +144,7 @@ static int expire_key(struct sq *q, const struct target *t, struct pawl_err *err
 static int prune_one(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
 {
     const enum stmt_id steps[] = {STMT_PRUNE_JOB, STMT_PRUNE_BODY, STMT_RESULT_DELETE,
-                                  STMT_POISON_DELETE};
+                                  STMT_POISON_DELETE, STMT_PRUNE_FETCHES};
     if (drop_attempts(q, id, err) < 0 || expire_key(q, t, err) < 0)
         return err->code;
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
@@ -185,7 +188,7 @@ static int act_one(struct sq *q, const struct act_request *r, job_id id, struct 
                    struct act_result *out, struct pawl_err *err)
 {
     struct target t;
-    int rc = read_target(q, id, a, &t, err);
+    int rc = target_read(q, id, a, &t, err);
     if (rc != 1)
         return rc;
     rc = applies(q, r, &t, err);
@@ -219,8 +222,7 @@ static int drop_old(struct sq *q, enum stmt_id id, int64_t until, struct pawl_er
     return stmt_run(q, s, err, "prune");
 }
 
-/* Pages that pruning freed go back to the file system, some at a time. */
-static int shrink(struct sq *q, struct pawl_err *err)
+int pages_give_back(struct sq *q, struct pawl_err *err)
 {
     AUTO_STMT s = stmt_get(q, STMT_VACUUM_SOME, err);
     if (!s)
@@ -231,11 +233,11 @@ static int shrink(struct sq *q, struct pawl_err *err)
     return rc;
 }
 
-/* With the jobs go expired keys, old rate slots and, where the whole history before a time is
- * pruned, the events before it. */
+/* With the jobs go expired keys, what need not be remembered any more, old rate slots and, where
+ * the whole history before a time is pruned, the events before it. */
 static int prune_rest(struct sq *q, const struct act_request *r, struct pawl_err *err)
 {
-    if (drop_old(q, STMT_KEYS_DROP, q->now.us, err) < 0)
+    if (drop_old(q, STMT_KEYS_DROP, q->now.us, err) < 0 || memory_drop(q, 5000, err) < 0)
         return err->code;
     sqlite3_stmt *s = stmt_get(q, STMT_THROUGHPUT_DROP, err);
     if (!s)
@@ -247,18 +249,43 @@ static int prune_rest(struct sq *q, const struct act_request *r, struct pawl_err
                  (r->select.states == 0 || r->select.states >> JOB_FAILED & 1);
     if (!whole || !r->finished_before.us)
         return 0;
+    if (write_events(q, err) < 0) /* the newest of all stays: let it be one of this act */
+        return err->code;
     return drop_old(q, STMT_EVENTS_DROP, r->finished_before.us, err);
+}
+
+/* How many of the jobs selected may go so that the newest stay: those with the lowest ids, at most
+ * max of them. Where all that are matched go the counts say it; else those ahead are counted. */
+static int spare_newest(struct sq *q, const struct act_request *r, int *max, struct pawl_err *err)
+{
+    const unsigned ended =
+        1u << JOB_DONE | 1u << JOB_SKIPPED | 1u << JOB_FAILED | 1u << JOB_CANCELLED;
+    struct selection sel = r->select;
+    int64_t n;
+    if (!sel.queue.p || !sel.states || (sel.states & ~ended))
+        return err_set(err, PAWL_EINPUT, "the newest can be kept of a queue's ended jobs only");
+    sel.limit = 0;
+    if (!r->dry_run && !r->finished_before.us)
+        sel.after.v = 0;
+    if (store_count(&q->base, &sel, &n, err) < 0)
+        return err->code;
+    n -= r->keep_newest;
+    if (n < *max)
+        *max = n > 0 ? (int)n : 0;
+    return 0;
 }
 
 static int act_in_op(struct sq *q, const struct act_request *r, struct act_result *out,
                      struct pawl_err *err)
 {
     int max = r->max > 0 ? r->max : 1000;
-    AUTO_FREE job_id *ids = mem_zalloc((size_t)max, sizeof(*ids));
+    if (r->act == ACT_PRUNE && r->keep_newest && spare_newest(q, r, &max, err) < 0)
+        return err->code;
+    AUTO_FREE job_id *ids = mem_zalloc((size_t)max + 1, sizeof(*ids));
     struct batch b = {.ids = ids, .max = (size_t)max};
     struct selection sel = r->select;
     sel.limit = max;
-    if (store_list(&q->base, &sel, false, collect, &b, err) < 0)
+    if (max && store_list(&q->base, &sel, false, collect, &b, err) < 0)
         return err->code;
     struct arena a;
     arena_init(&a);
@@ -271,9 +298,9 @@ static int act_in_op(struct sq *q, const struct act_request *r, struct act_resul
     if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run)
         rc = prune_rest(q, r, err);
     if (rc >= 0 && r->act == ACT_PRUNE && !r->dry_run && out->changed)
-        rc = shrink(q, err);
+        rc = pages_give_back(q, err);
     out->matched = (int64_t)b.n;
-    out->more = b.n == b.max;
+    out->more = b.n && b.n == b.max;
     out->cursor = b.n ? ids[b.n - 1] : r->select.after;
     return rc < 0 ? rc : 0;
 }

@@ -13,6 +13,14 @@ int release_applies(struct sq *q, const struct target *t, bool force, struct paw
     return alive < 0 ? alive : !alive;
 }
 
+int became_queued(struct sq *q, job_id id, const struct target *t, int priority,
+                  struct pawl_err *err)
+{
+    q->wake = true;
+    return t->lock ? lock_turn(q, t->lock, err)
+                   : head_add(q, t->lane, (struct head){id.v, priority}, err);
+}
+
 static int ready_now(struct sq *q, job_id id, const struct target *t, struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(q, STMT_READY_NOW, err);
@@ -20,11 +28,11 @@ static int ready_now(struct sq *q, job_id id, const struct target *t, struct paw
         return err->code;
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int64(s, 2, q->now.us);
+    sqlite3_bind_int(s, 3, t->lock ? STATE_HELD : JOB_QUEUED);
     if (stmt_run(q, s, err, "release") < 0 || (t->due && due_drop(q, id, err) < 0))
         return err->code;
     count_move(q, t->lane, JOB_WAITING, JOB_QUEUED);
-    q->wake = true;
-    return head_add(q, t->lane, (struct head){id.v, t->priority}, err);
+    return became_queued(q, id, t, t->priority, err);
 }
 
 /* The lease ends under its own fence, so whatever its worker still writes is stale (I2); the worker
@@ -62,13 +70,14 @@ static int set_priority(struct sq *q, job_id id, const struct target *t, int pri
         return err->code;
     sqlite3_bind_int64(s, 1, id.v);
     sqlite3_bind_int(s, 2, priority);
-    if (stmt_run(q, s, err, "set") < 0 || head_load(q, t->lane, err) < 0)
+    if (stmt_run(q, s, err, "set") < 0)
         return err->code;
-    if (t->state != JOB_QUEUED)
-        return 0;
-    if (t->lane->head.id == id.v)
-        return head_remove(q, t->lane, id.v, err); /* looks for the best again */
-    return head_add(q, t->lane, (struct head){id.v, priority}, err);
+    if (t->state != JOB_QUEUED || t->held)
+        return t->held ? lock_turn(q, t->lock, err) : 0;
+    if (head_remove(q, t->lane, id.v, err) < 0 || /* looks for the best again */
+        head_add(q, t->lane, (struct head){id.v, priority}, err) < 0)
+        return err->code;
+    return lock_turn(q, t->lock, err);
 }
 
 static int set_time(struct sq *q, job_id id, const struct target *t, const struct job_change *c,
@@ -81,17 +90,18 @@ static int set_time(struct sq *q, job_id id, const struct target *t, const struc
     if (!s)
         return err->code;
     sqlite3_bind_int64(s, 1, id.v);
-    sqlite3_bind_int(s, 2, (int)to);
+    sqlite3_bind_int(s, 2, !wait && t->lock ? STATE_HELD : (int)to);
     bind_i64_or_null(s, 3, q->now.us + (wait ? c->delay.us : 0), wall);
     sqlite3_bind_int(s, 4, wait ? WAIT_DELAY : WAIT_NONE);
     if ((t->due && due_drop(q, id, err) < 0) || stmt_run(q, s, err, "set") < 0 ||
         (wall && due_add(q, id, c->at, err) < 0))
         return err->code;
     count_move(q, t->lane, (int)t->state, (int)to);
-    if (t->state == JOB_QUEUED && to == JOB_WAITING)
-        return head_remove(q, t->lane, id.v, err);
-    int priority = c->has_priority ? c->priority : t->priority;
-    return to == JOB_QUEUED ? head_add(q, t->lane, (struct head){id.v, priority}, err) : 0;
+    if (t->state == JOB_QUEUED && head_remove(q, t->lane, id.v, err) < 0)
+        return err->code;
+    if (to == JOB_WAITING)
+        return lock_turn(q, t->lock, err);
+    return became_queued(q, id, t, c->has_priority ? c->priority : t->priority, err);
 }
 
 static int set_body(struct sq *q, job_id id, const struct job_change *c, struct pawl_err *err)

@@ -277,6 +277,16 @@ static int prepare_schema(struct sq *q, bool create, struct pawl_err *err)
     return 0;
 }
 
+/* The file for its owner alone; SQLite gives its side files the same mode. Made without opening it:
+ * a close would drop the locks that other handles of this process have on it. The umask would do
+ * too, but it belongs to the whole process. */
+static int make_file(const char *path, struct pawl_err *err)
+{
+    if (mknod(path, S_IFREG | 0600, 0) < 0 && errno != EEXIST)
+        return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot make %s", path);
+    return 0;
+}
+
 /* Creation happens under the write lock, so that many may start at once. */
 static int open_checked(struct sq *q, bool exists, bool create, struct pawl_err *err)
 {
@@ -287,11 +297,11 @@ static int open_checked(struct sq *q, bool exists, bool create, struct pawl_err 
     if (!rc && locked)
         rc = turnstile_enter(q, err);
     if (!rc && locked) {
-        mode_t old = umask(077);
-        rc = open_database(q, true, err);
+        rc = make_file(q->path, err);
+        if (!rc)
+            rc = open_database(q, true, err);
         if (!rc)
             rc = pragma(q, "PRAGMA page_size=4096", NULL, err);
-        umask(old);
     } else if (!rc) {
         rc = open_database(q, create, err);
     }
@@ -317,6 +327,8 @@ int conn_open(struct sq *q, struct pawl_err *err)
     int rc = check_file_system(q->path, err);
     if (!rc)
         rc = open_checked(q, exists, create, err);
+    if (!rc && q->options.mode < STORE_COPY)
+        rc = copy_check_mark(q, err);
     if (!rc && q->options.mode != STORE_MIGRATE)
         rc = find_clock(q, err);
     return rc;

@@ -1,40 +1,29 @@
 /* Adding jobs: rows, keys, events, counts and heads in one transaction (I1, I9). */
 #include "internal.h"
 
-#include "hash.h"
+#include "digest.h"
 
 struct keyed {
     unsigned char digest[16];
     size_t spec;
 };
 
-void key_digest(struct sv queue, struct sv key, unsigned char out[16])
-{
-    /* The length in front keeps ("ab","c") and ("a","bc") apart. */
-    unsigned char buf[8 + NAME_MAX_BYTES + KEY_MAX_BYTES];
-    unsigned char full[SHA256_LEN];
-    uint64_t n = queue.n;
-    memcpy(buf, &n, 8);
-    memcpy(buf + 8, queue.p, queue.n);
-    memcpy(buf + 8 + queue.n, key.p, key.n);
-    sha256(sv_make((const char *)buf, 8 + queue.n + key.n), full);
-    memcpy(out, full, 16);
-}
-
 /* Where and when a spec may start. */
 struct start {
     enum job_state state;
     int64_t available_at, due_wall; /* 0: none */
     enum wait_reason reason;
+    int64_t lock; /* 0: none */
 };
 
 static struct start start_of(struct sq *q, const struct job_spec *s)
 {
+    int64_t lock = s->lock.p ? lock_digest(s->lock) : 0;
     if (s->at.us && s->at.us > clock_wall().us)
-        return (struct start){JOB_WAITING, 0, s->at.us, WAIT_DELAY};
+        return (struct start){JOB_WAITING, 0, s->at.us, WAIT_DELAY, lock};
     if (s->delay.us > 0)
-        return (struct start){JOB_WAITING, q->now.us + s->delay.us, 0, WAIT_DELAY};
-    return (struct start){JOB_QUEUED, q->now.us, 0, WAIT_NONE};
+        return (struct start){JOB_WAITING, q->now.us + s->delay.us, 0, WAIT_DELAY, lock};
+    return (struct start){JOB_QUEUED, q->now.us, 0, WAIT_NONE, lock};
 }
 
 static int insert_body(struct sq *q, int64_t id, const struct lane_entry *l,
@@ -51,6 +40,7 @@ static int insert_body(struct sq *q, int64_t id, const struct lane_entry *l,
     bind_i64_or_null(st, 6, s->max_attempts, s->max_attempts == 0);
     bind_i64_or_null(st, 7, s->timeout.us, s->timeout.us == 0);
     bind_i64_or_null(st, 8, s->parent.v, s->parent.v == 0);
+    bind_sv(st, 9, s->lock);
     return stmt_run(q, st, err, "add");
 }
 
@@ -60,9 +50,10 @@ static void bind_start(sqlite3_stmt *st, int64_t id, const struct lane_entry *l,
     sqlite3_bind_int64(st, 1, id);
     sqlite3_bind_int64(st, 2, l->id);
     sqlite3_bind_int(st, 3, priority);
-    sqlite3_bind_int(st, 4, (int)at->state);
+    sqlite3_bind_int(st, 4, at->lock && at->state == JOB_QUEUED ? STATE_HELD : (int)at->state);
     bind_i64_or_null(st, 5, at->available_at, !at->available_at);
     sqlite3_bind_int(st, 6, (int)at->reason);
+    bind_i64_or_null(st, 7, at->lock, !at->lock);
 }
 
 int due_add(struct sq *q, job_id id, struct wall at, struct pawl_err *err)
@@ -89,32 +80,88 @@ int due_drop(struct sq *q, job_id id, struct pawl_err *err)
     return stmt_run(q, st, err, "due");
 }
 
-static int became(struct sq *q, struct lane_entry *l, int64_t id, int priority, int from,
-                  enum job_state to, struct pawl_err *err)
+static int became(struct sq *q, struct lane_entry *l, int64_t id, int priority,
+                  const struct start *at, struct pawl_err *err)
 {
-    count_move(q, l, from, (int)to);
+    count_move(q, l, -1, (int)at->state);
     q->wake = true; /* a job that waits moves the time at which an idle worker must look */
-    return to == JOB_QUEUED ? head_add(q, l, (struct head){id, priority}, err) : 0;
+    if (at->state != JOB_QUEUED)
+        return 0;
+    return at->lock ? lock_turn(q, at->lock, err)
+                    : head_add(q, l, (struct head){id, priority}, err);
 }
 
-static int insert_job(struct sq *q, int64_t id, const struct job_spec *s, struct pawl_err *err)
+/* Rows of `job` that are still to be written, many at a time. Nothing reads them before. */
+enum { JOBS_AT_ONCE = 16 };
+struct unwritten {
+    struct {
+        int64_t id, lane, available_at;
+        int priority, state, reason;
+    } v[JOBS_AT_ONCE];
+    int n;
+};
+
+static void bind_unwritten(sqlite3_stmt *st, int at, const struct unwritten *u, int i)
 {
-    struct lane_entry *l;
-    if (names_lane(q, s->queue, s->kind, s->host, &l, err) < 0 || insert_body(q, id, l, s, err) < 0)
-        return err->code;
-    sqlite3_stmt *st = stmt_get(q, STMT_JOB_INSERT, err);
+    sqlite3_bind_int64(st, at, u->v[i].id);
+    sqlite3_bind_int64(st, at + 1, u->v[i].lane);
+    sqlite3_bind_int(st, at + 2, u->v[i].priority);
+    sqlite3_bind_int(st, at + 3, u->v[i].state);
+    sqlite3_bind_int64(st, at + 4, u->v[i].available_at);
+    sqlite3_bind_int(st, at + 5, u->v[i].reason);
+}
+
+static int write_jobs(struct sq *q, struct unwritten *u, struct pawl_err *err)
+{
+    int n = u->n;
+    bool all = n == JOBS_AT_ONCE;
+    u->n = 0;
+    if (!n)
+        return 0;
+    AUTO_STMT st = stmt_get(q, all ? STMT_JOBS_INSERT : STMT_JOB_INSERT, err);
     if (!st)
         return err->code;
+    for (int i = 0; i < n; i++) {
+        bind_unwritten(st, all ? 1 + 6 * i : 1, u, i);
+        if ((!all || i == n - 1) && stmt_run(q, st, err, "add") < 0)
+            return err->code;
+    }
+    return 0;
+}
+
+static int write_job(struct sq *q, struct unwritten *u, int64_t id, const struct lane_entry *l,
+                     int priority, const struct start *at, struct pawl_err *err)
+{
+    if (!at->lock && at->available_at) {
+        u->v[u->n].id = id;
+        u->v[u->n].lane = l->id;
+        u->v[u->n].priority = priority;
+        u->v[u->n].state = (int)at->state;
+        u->v[u->n].available_at = at->available_at;
+        u->v[u->n++].reason = (int)at->reason;
+        return u->n == JOBS_AT_ONCE ? write_jobs(q, u, err) : 0;
+    }
+    AUTO_STMT st = stmt_get(q, STMT_JOB_INSERT, err);
+    if (!st)
+        return err->code;
+    bind_start(st, id, l, priority, at);
+    return stmt_run(q, st, err, "add") < 0 ? err->code : insert_due(q, id, at, err);
+}
+
+static int insert_job(struct sq *q, struct unwritten *u, int64_t id, const struct job_spec *s,
+                      struct pawl_err *err)
+{
+    struct lane_entry *l;
     struct start at = start_of(q, s);
-    bind_start(st, id, l, s->priority, &at);
-    if (stmt_run(q, st, err, "add") < 0 || insert_due(q, id, &at, err) < 0 ||
-        became(q, l, id, s->priority, -1, at.state, err) < 0)
+    if (names_lane(q, s->queue, s->kind, s->host, &l, err) < 0 ||
+        insert_body(q, id, l, s, err) < 0 || write_job(q, u, id, l, s->priority, &at, err) < 0 ||
+        became(q, l, id, s->priority, &at, err) < 0)
         return err->code;
     return add_event(q, EVENT_ADDED, (job_id){id}, (fence_no){0}, (session_id){0}, SV_NONE, err);
 }
 
 struct existing {
-    int64_t lane, fence;
+    int64_t lane, fence, lock; /* lock 0: none */
     int priority;
     enum job_state state;
     bool due; /* waits for the wall clock */
@@ -130,9 +177,10 @@ static int read_existing(struct sq *q, int64_t id, struct existing *out, struct 
     if (rc == 1)
         *out = (struct existing){.lane = sqlite3_column_int64(st, 0),
                                  .priority = sqlite3_column_int(st, 1),
-                                 .state = (enum job_state)sqlite3_column_int(st, 2),
+                                 .state = shown_state(sqlite3_column_int(st, 2)),
                                  .fence = sqlite3_column_int64(st, 3),
-                                 .due = sqlite3_column_int(st, 4)};
+                                 .due = sqlite3_column_int(st, 4),
+                                 .lock = sqlite3_column_int64(st, 5)};
     return rc;
 }
 
@@ -152,6 +200,7 @@ static int replace_rows(struct sq *q, int64_t id, const struct lane_entry *l,
     bind_sv(body, 3, s->payload);
     bind_i64_or_null(body, 4, s->max_attempts, s->max_attempts == 0);
     bind_i64_or_null(body, 5, s->timeout.us, s->timeout.us == 0);
+    bind_sv(body, 6, s->lock);
     bind_start(job, id, l, s->priority, at);
     sqlite3_bind_int64(result, 1, id);
     sqlite3_bind_int64(poison, 1, id);
@@ -176,7 +225,7 @@ static int requeue(struct sq *q, int64_t id, const struct job_spec *s, const str
     count_move(q, from, (int)old->state, -1);
     if (old->state == JOB_QUEUED && head_remove(q, from, id, err) < 0)
         return err->code;
-    if (became(q, to, id, s->priority, -1, at.state, err) < 0)
+    if (lock_turn(q, old->lock, err) < 0 || became(q, to, id, s->priority, &at, err) < 0)
         return err->code;
     enum event_type type = job_state_terminal(old->state) ? EVENT_REQUEUED : EVENT_REPLACED;
     return add_event(q, type, (job_id){id}, (fence_no){old->fence}, (session_id){0}, SV_NONE, err);
@@ -270,6 +319,7 @@ static int add_batch(struct sq *q, const struct job_spec *specs, size_t n, enum 
 {
     AUTO_FREE struct keyed *keyed = mem_zalloc(n, sizeof(*keyed));
     AUTO_FREE int64_t *holders = mem_zalloc(n, sizeof(*holders));
+    struct unwritten u = {.n = 0};
     int64_t first = 0, id;
     for (size_t i = 0; i < n; i++) {
         if (next_job_id(q, &id, err) < 0)
@@ -283,17 +333,19 @@ static int add_batch(struct sq *q, const struct job_spec *specs, size_t n, enum 
         int rc = 0;
         if (holders[i] == 0) {
             out[i] = (struct add_result){{id}, ADD_CREATED, JOB_QUEUED};
-            rc = insert_job(q, id, &specs[i], err);
+            rc = insert_job(q, &u, id, &specs[i], err);
         } else if (holders[i] < 0) { /* done and pruned, its key still taken */
             out[i] = (struct add_result){
                 {-holders[i]}, dup == DUPLICATE_FAIL ? ADD_CONFLICT : ADD_EXISTS, JOB_DONE};
         } else {
-            rc = duplicate(q, holders[i], &specs[i], dup, &out[i], err);
+            rc = write_jobs(q, &u, err); /* it may be one of this batch */
+            if (rc == 0)
+                rc = duplicate(q, holders[i], &specs[i], dup, &out[i], err);
         }
         if (rc < 0)
             return rc;
     }
-    return 0;
+    return write_jobs(q, &u, err);
 }
 
 int enqueue_in_op(struct sq *q, const struct job_spec *specs, size_t n, enum on_duplicate dup,

@@ -23,11 +23,16 @@ static void mark_class(struct sq *q, struct class_entry *c)
     n->dirty_classes[n->n_dirty_classes++] = c;
 }
 
+void head_recompute(struct sq *q, struct class_entry *c)
+{
+    mark_class(q, c);
+    c->recompute = true;
+}
+
 static void mark_head(struct sq *q, struct lane_entry *l)
 {
     mark(q, l);
-    mark_class(q, l->cls);
-    l->cls->recompute = true;
+    head_recompute(q, l->cls);
 }
 
 int head_load(struct sq *q, struct lane_entry *l, struct pawl_err *err)
@@ -99,12 +104,15 @@ void count_move(struct sq *q, struct lane_entry *l, int from, int to)
 
 static int write_lane(struct sq *q, struct lane_entry *l, struct pawl_err *err)
 {
-    sqlite3_stmt *s = stmt_get(q, STMT_LANE_SET_HEAD, err);
+    sqlite3_stmt *s = stmt_get(q, l->turn ? STMT_LANE_SET_TURN : STMT_LANE_SET_HEAD, err);
     if (!s)
         return err->code;
     sqlite3_bind_int64(s, 1, l->id);
     bind_i64_or_null(s, 2, l->head.priority, !l->head.id);
     bind_i64_or_null(s, 3, l->head.id, !l->head.id);
+    if (l->turn)
+        sqlite3_bind_int64(s, 4, l->turn);
+    l->turn = 0;
     return stmt_run(q, s, err, "lane head");
 }
 

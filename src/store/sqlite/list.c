@@ -1,6 +1,8 @@
 /* Looking at jobs and events. */
 #include "internal.h"
 
+#include "digest.h"
+
 static enum job_state only_state(unsigned states, bool *out_single)
 {
     *out_single = states && !(states & (states - 1));
@@ -473,11 +475,12 @@ static int walk_events(struct sq *q, const struct event_filter *f,
                        bool (*each)(void *, const struct event_view *), void *arg,
                        struct pawl_err *err)
 {
-    int64_t after = 0, last = 0;
+    int64_t after = 0, last = 0, left = f->limit ? f->limit : INT64_MAX;
     if (event_range(q, f, &after, &last, err) < 0 ||
         (f->last && newest_from(q, f, &after, last, err) < 0))
         return err->code;
-    AUTO_STMT s = stmt_get(q, STMT_EVENTS, err);
+    bool rare = f->types && !(f->types & ~EVENTS_RARE);
+    AUTO_STMT s = stmt_get(q, rare ? STMT_EVENTS_RARE : STMT_EVENTS, err);
     if (!s)
         return err->code;
     bind_events(s, f, after, last, f->limit);
@@ -485,9 +488,11 @@ static int walk_events(struct sq *q, const struct event_filter *f,
     while ((rc = stmt_step(q, s, err, "events")) == 1) {
         struct event_view v;
         read_event(s, &v);
-        if (!each(arg, &v))
-            break;
+        if (!each(arg, &v) || --left == 0)
+            return 0;
     }
+    if (rc == 0 && f->follow && last > f->follow->v)
+        f->follow->v = last; /* commits come one after the other, in the order of ids */
     return rc < 0 ? rc : 0;
 }
 
@@ -500,6 +505,10 @@ int store_events(struct store *s, const struct event_filter *f,
     int rc = read_begin(q, err);
     if (rc < 0)
         return rc;
+    if (f->follow && f->follow->v) {
+        narrowed.after = f->follow->v;
+        narrowed.last = 0;
+    }
     if (f->job.v)
         rc = job_since(q, &narrowed, err);
     if (rc == 0)

@@ -277,6 +277,7 @@ static int renew_in_op(struct sq *q, const struct renew_request *r, struct arena
     sqlite3_bind_int64(s, 2, q->now.us + r->lease.us);
     sqlite3_bind_int64(s, 3, q->now.us);
     sqlite3_bind_int(s, 4, r->running);
+    bind_sv(s, 5, sv_of(r->preflight));
     int rc = stmt_step(q, s, err, "renew");
     if (rc < 0)
         return rc;

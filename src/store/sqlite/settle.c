@@ -1,4 +1,5 @@
-/* Ending leases (I2, I9): one gate, then job, attempt, event, result and children together. */
+/* Ending leases (I2, I9): one gate, then job, attempt, event, result, artifacts and children
+ * together. */
 #include "internal.h"
 
 #include "fingerprint.h"
@@ -8,22 +9,23 @@ struct held {
     struct lease_hint hint;
 };
 
-/* 1 if (id, fence) is running, 0 if stale. */
-static int look_up(struct sq *q, const struct settle *v, struct lease_hint *out,
-                   struct pawl_err *err)
+int lease_find(struct sq *q, job_id id, fence_no fence, struct lease_hint *out,
+               struct pawl_err *err)
 {
     AUTO_STMT s = stmt_get(q, STMT_SETTLE_ROW, err);
     if (!s)
         return err->code;
-    sqlite3_bind_int64(s, 1, v->id.v);
-    sqlite3_bind_int64(s, 2, v->fence.v);
+    sqlite3_bind_int64(s, 1, id.v);
+    sqlite3_bind_int64(s, 2, fence.v);
     int rc = stmt_step(q, s, err, "settle");
     if (rc == 1)
         *out = (struct lease_hint){.lane = sqlite3_column_int64(s, 0),
                                    .priority = sqlite3_column_int(s, 1),
                                    .attempt = sqlite3_column_int(s, 2),
                                    .session = {sqlite3_column_int64(s, 3)},
-                                   .claimed_at = {sqlite3_column_int64(s, 4)}};
+                                   .claimed_at = {sqlite3_column_int64(s, 4)},
+                                   .policy = -1,
+                                   .lock = sqlite3_column_int64(s, 5)};
     return rc;
 }
 
@@ -33,7 +35,7 @@ static int find_held(struct sq *q, const struct settle *v, struct held *out, str
 {
     struct lease_hint hint = v->hint;
     if (!hint.lane) {
-        int rc = look_up(q, v, &hint, err);
+        int rc = lease_find(q, v->id, v->fence, &hint, err);
         if (rc <= 0)
             return rc;
     }
@@ -98,7 +100,7 @@ static int end_job(struct sq *q, const struct settle *v, const struct held *h, e
 }
 
 /* The same gate, back to the queue: at once, or when its time has come. A retry holds no slot, a
- * release and a lost lease cost no attempt (I8). */
+ * release and a lost lease cost no attempt (I8). With a lock it stands in line again. */
 static int put_back(struct sq *q, const struct settle *v, const struct held *h, bool lost,
                     struct pawl_err *err)
 {
@@ -109,7 +111,7 @@ static int put_back(struct sq *q, const struct settle *v, const struct held *h, 
     enum job_state to = wait ? JOB_WAITING : JOB_QUEUED;
     bool refund = v->refund_attempt || v->outcome == OUTCOME_RELEASED || lost;
     sqlite3_bind_int64(s, 1, v->id.v);
-    sqlite3_bind_int(s, 2, (int)to);
+    sqlite3_bind_int(s, 2, h->hint.lock && !wait ? STATE_HELD : (int)to);
     sqlite3_bind_int64(s, 3, q->now.us + (wait ? v->delay.us : 0));
     sqlite3_bind_int(s, 4, h->hint.attempt - (refund && h->hint.attempt > 0));
     sqlite3_bind_int(s, 5, v->count_transient);
@@ -122,7 +124,8 @@ static int put_back(struct sq *q, const struct settle *v, const struct held *h, 
         return 0;
     count_move(q, h->lane, JOB_RUNNING, (int)to);
     q->wake = true;
-    if (!wait && head_add(q, h->lane, (struct head){v->id.v, h->hint.priority}, err) < 0)
+    if (!wait && !h->hint.lock &&
+        head_add(q, h->lane, (struct head){v->id.v, h->hint.priority}, err) < 0)
         return err->code;
     return 1;
 }
@@ -180,13 +183,33 @@ static int choose(struct sq *q, const struct settle *v, enum outcome *out, struc
     return rc < 0 ? rc : 0;
 }
 
+/* No permits under the limits that hold. */
+static bool ungated(const struct sq *q, const struct lease_hint *h)
+{
+    return !q->policy.n || h->policy == q->policy.number;
+}
+
+/* What the lease held is free with it (I3, I7). */
+static int let_go(struct sq *q, const struct settle *v, const struct held *h, enum outcome o,
+                  struct pawl_err *err)
+{
+    int rc = v->peer.p ? 1 : admitted_any(q, err);
+    if (rc == 1)
+        rc = gates_hosts_ended(q, h->lane, v, o, &h->hint, err);
+    else if (rc == 0 && !ungated(q, &h->hint))
+        rc = gates_lease_ended(q, h->lane, v, 1, o, &h->hint, err);
+    return rc < 0 ? rc : lock_turn(q, h->hint.lock, err);
+}
+
 int settle_in_op(struct sq *q, const struct settle *v, enum settle_outcome *out,
                  struct pawl_err *err)
 {
     struct held h;
     enum outcome o;
     *out = SETTLE_STALE;
-    int rc = find_held(q, v, &h, err);
+    int rc = policy_load(q, err);
+    if (rc == 0)
+        rc = find_held(q, v, &h, err);
     if (rc <= 0)
         return rc;
     if (choose(q, v, &o, err) < 0)
@@ -198,35 +221,41 @@ int settle_in_op(struct sq *q, const struct settle *v, enum settle_outcome *out,
     if (rc <= 0)
         return rc;
     if (write_attempt(q, v, &h.hint, o, err) < 0 || write_result(q, v, err) < 0 ||
-        add_children(q, v, err) < 0)
+        (leaves_something(v) && keep_left(q, v, h.lane, err) < 0) ||
+        add_event(q, ends[o].event, v->id, v->fence, h.hint.session, SV_NONE, err) < 0)
         return err->code;
     count_end(h.lane, o, v->delay, v->reason);
     *out = SETTLE_OK;
-    return add_event(q, ends[o].event, v->id, v->fence, h.hint.session, SV_NONE, err);
+    if (let_go(q, v, &h, o, err) < 0)
+        return err->code;
+    return add_children(q, v, err);
 }
 
 /* The common case by the stretch: consecutive ids that end alike under the same fence, with nothing
- * besides. How many from v[0] on; 1 means: by itself. */
+ * besides and without a lock. How many from v[0] on; 1 means: by itself. */
 static size_t stretch(const struct settle *v, size_t n)
 {
     size_t len = 0;
-    while (len < n && v[len].hint.lane && !v[len].result.p && !v[len].n_children &&
-           v[len].outcome == v[0].outcome && ends[v[0].outcome].ends &&
-           v[len].fence.v == v[0].fence.v && v[len].id.v == v[0].id.v + (int64_t)len)
+    while (len < n && v[len].hint.lane && !v[len].hint.lock && !v[len].result.p &&
+           !v[len].n_children && !v[len].peer.p && v[len].outcome == v[0].outcome &&
+           ends[v[0].outcome].ends && v[len].fence.v == v[0].fence.v &&
+           v[len].id.v == v[0].id.v + (int64_t)len)
         len++;
     return len >= ATTEMPTS_AT_ONCE ? len : 1;
 }
 
-/* The gate for all of them (I2): 1 if every one is running under that fence. */
+/* The gate for all of them (I2): 1 if every one is running under that fence, and has nothing that
+ * must be looked at by itself. */
 static int all_running(struct sq *q, const struct settle *v, size_t n, struct pawl_err *err)
 {
     AUTO_STMT s = stmt_get(q, STMT_RUN_COUNT, err);
-    if (!s)
-        return err->code;
+    int rc = s ? admitted_between(q, v[0].id, v[n - 1].id, err) : err->code;
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
     sqlite3_bind_int64(s, 1, v[0].id.v);
     sqlite3_bind_int64(s, 2, v[n - 1].id.v);
     sqlite3_bind_int64(s, 3, v[0].fence.v);
-    int rc = stmt_step(q, s, err, "settle");
+    rc = stmt_step(q, s, err, "settle");
     return rc == 1 ? sqlite3_column_int64(s, 0) == (int64_t)n : rc;
 }
 
@@ -245,6 +274,22 @@ static int write_attempts(struct sq *q, const struct settle *v, size_t n, struct
     for (; i < n; i++)
         if (write_attempt(q, &v[i], &v[i].hint, v[0].outcome, err) < 0)
             return err->code;
+    return 0;
+}
+
+/* The permits of a stretch, as many of one lane at a time as follow each other. */
+static int let_go_stretch(struct sq *q, const struct settle *v, size_t n, struct pawl_err *err)
+{
+    for (size_t from = 0, len; from < n; from += len) {
+        struct lane_entry *lane;
+        for (len = 1; from + len < n && v[from + len].hint.lane == v[from].hint.lane; len++)
+            ;
+        if (names_lane_by_id(q, v[from].hint.lane, &lane, err) < 0)
+            return err->code;
+        if (!ungated(q, &v[from].hint) &&
+            gates_lease_ended(q, lane, &v[from], len, v[0].outcome, &v[from].hint, err) < 0)
+            return err->code;
+    }
     return 0;
 }
 
@@ -267,16 +312,20 @@ static int settle_stretch(struct sq *q, const struct settle *v, size_t n, enum s
         count_move(q, lane, JOB_RUNNING, (int)ends[v[0].outcome].state);
         count_end(lane, v[0].outcome, DUR_US(0), WAIT_NONE);
         out[i] = SETTLE_OK;
+        if (leaves_something(&v[i]) && keep_left(q, &v[i], lane, err) < 0)
+            return err->code;
         if (add_event(q, ends[v[0].outcome].event, v[i].id, v[i].fence, v[i].hint.session, SV_NONE,
                       err) < 0)
             return err->code;
     }
-    return 0;
+    return q->policy.n ? let_go_stretch(q, v, n, err) : 0;
 }
 
 static int settle_all(struct sq *q, const struct settle *v, size_t n, enum settle_outcome *out,
                       struct pawl_err *err)
 {
+    if (policy_load(q, err) < 0)
+        return err->code;
     for (size_t i = 0, len; i < n; i += len) {
         len = stretch(&v[i], n - i);
         int rc = len > 1 ? all_running(q, &v[i], len, err) : 0;

@@ -31,8 +31,8 @@ static int read_classes(struct sq *q, struct arena *a, struct status_view *out,
     return rc;
 }
 
-static int read_sessions(struct sq *q, struct arena *a, struct status_view *out,
-                         struct pawl_err *err)
+int session_views(struct sq *q, struct wall now, struct arena *a, struct session_view **out,
+                  size_t *out_n, struct pawl_err *err)
 {
     AUTO_STMT s = stmt_get(q, STMT_SESSIONS_VIEW, err);
     if (!s)
@@ -56,15 +56,26 @@ static int read_sessions(struct sq *q, struct arena *a, struct status_view *out,
             .renewed_at = {sqlite3_column_int64(s, 10)},
             .lease_until = {sqlite3_column_int64(s, 11)},
             .command = (enum worker_command)sqlite3_column_int(s, 12),
+            .preflight = column_copy(s, 13, a),
         };
-        v[n].alive = v[n].lease_until.us > out->now.us && !session_file_free(q, v[n].uid.p);
+        v[n].alive = v[n].lease_until.us > now.us && !session_file_free(q, v[n].uid.p);
         n++;
     }
     struct session_view *kept = arena_alloc(a, (n + 1) * sizeof(*kept));
     if (n)
         memcpy(kept, v, n * sizeof(*kept));
-    out->sessions = kept;
-    out->n_sessions = n;
+    *out = kept;
+    *out_n = n;
+    return rc;
+}
+
+static int read_sessions(struct sq *q, struct arena *a, struct status_view *out,
+                         struct pawl_err *err)
+{
+    struct session_view *v;
+    int rc = session_views(q, out->now, a, &v, &out->n_sessions, err);
+    if (rc == 0)
+        out->sessions = v;
     return rc;
 }
 

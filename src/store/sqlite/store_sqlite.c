@@ -10,6 +10,7 @@ static void close_store(struct store *s)
         group_abort(s);
     conn_close(q);
     names_forget(q);
+    policy_forget(q);
     fd_closep(&q->notify_fd);
     fd_closep(&q->log_dir_fd);
     free(q->path);
@@ -34,7 +35,9 @@ static const struct store_ops ops = {
     .migrate = store_migrate,
     .info = store_info,
     .check = store_check,
+    .advise = store_advise,
     .backup = store_backup,
+    .copy = &sq_copy_ops,
     .now = store_now,
     .effort = store_effort,
     .group_begin = group_begin,
@@ -57,6 +60,27 @@ static const struct store_ops ops = {
     .events = store_events,
     .status = store_status,
     .report = store_report,
+    .policy_apply = store_policy_apply,
+    .policy = store_policy,
+    .limit_act = store_limit_act,
+    .gates = store_gates,
+    .breaker_act = store_breaker_act,
+    .locks = store_locks,
+    .lock_release = store_lock_release,
+    .explain = store_explain,
+    .admit = store_admit,
+    .pace = store_pace,
+    .remember = store_remember,
+    .recall = store_recall,
+    .artifacts = store_artifacts,
+    .bytes_known = store_bytes_known,
+    .artifacts_lost = store_artifacts_lost,
+    .fetches = store_fetches,
+    .fetch_totals = store_fetch_totals,
+    .duty = store_duty,
+    .note = store_note,
+    .prune_history = store_prune_history,
+    .age = store_age,
     .wake_fd = store_wake_fd,
     .wake_clear = store_wake_clear,
     .log_dir = store_log_dir,

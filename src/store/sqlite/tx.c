@@ -29,8 +29,10 @@ static int tx_begin(struct sq *q, struct pawl_err *err)
         turnstile_leave(q);
         return rc;
     }
-    if (q->names.n_lanes > NAMES_MAX)
+    if (q->names.n_lanes > NAMES_MAX) {
         names_forget(q);
+        gates_forget(q);
+    }
     q->in_tx = true;
     q->wake = false;
     q->tx_no++;
@@ -43,6 +45,7 @@ static void forget(struct sq *q)
     q->tx_no++;
     heads_drop(q);
     names_forget(q);
+    policy_forget(q);
     q->next_dirty = false;
     q->n_events = 0;
     q->metrics_of.v = 0; /* what a renewal wrote may be gone: send all again */
@@ -141,6 +144,8 @@ int op_end(struct sq *q, int rc, struct pawl_err *err)
     struct pawl_err *e = err ? err : &local;
     if (rc == 0)
         rc = write_events(q, e);
+    if (rc == 0)
+        rc = gates_flush(q, e);
     if (rc == 0)
         rc = heads_flush(q, e);
     if (rc == 0)

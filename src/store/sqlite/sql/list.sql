@@ -20,7 +20,9 @@ SELECT @columns
 FROM job_row WHERE id > ?7 AND @filters ORDER BY id LIMIT ?8;
 -- name: list_queued
 SELECT @columns
-FROM (SELECT id AS job_id FROM job INDEXED BY job_ready WHERE state = 1 AND id > ?7) i CROSS JOIN job_row r ON r.id = i.job_id
+FROM (SELECT id AS job_id FROM job INDEXED BY job_ready WHERE state = 1 AND id > ?7
+      UNION ALL SELECT id FROM job INDEXED BY job_held WHERE state = -1 AND id > ?7) i
+     CROSS JOIN job_row r ON r.id = i.job_id
 WHERE @filters ORDER BY i.job_id LIMIT ?8;
 -- name: list_waiting
 SELECT @columns
@@ -55,6 +57,15 @@ FROM event e LEFT JOIN session s ON s.id = e.session LEFT JOIN body b ON b.id = 
      LEFT JOIN queue q ON q.id = c.queue
 WHERE e.id > ?1 AND e.id <= ?2 AND (?3 = 0 OR e.job = ?3) AND (?4 = 0 OR (?4 >> e.type) & 1)
   AND (?5 IS NULL OR q.name = ?5) ORDER BY e.id LIMIT ?6;
+-- The same for types out of EVENTS_RARE: the term on e.type is that of the index, word by word.
+-- name: events_rare
+SELECT e.id, e.at, e.type, e.job, e.fence, q.name, c.kind, b.key, s.name, e.detail
+FROM event e INDEXED BY event_rare LEFT JOIN session s ON s.id = e.session
+     LEFT JOIN body b ON b.id = e.job LEFT JOIN lane l ON l.id = b.lane
+     LEFT JOIN class c ON c.id = l.class LEFT JOIN queue q ON q.id = c.queue
+WHERE 2143420960 >> e.type & 1
+  AND e.id > ?1 AND e.id <= ?2 AND (?3 = 0 OR e.job = ?3) AND (?4 >> e.type) & 1
+  AND (?5 IS NULL OR q.name = ?5) ORDER BY e.id LIMIT ?6;
 -- name: events_from
 SELECT min(id) FROM
     (SELECT e.id FROM event e LEFT JOIN body b ON b.id = e.job LEFT JOIN lane l ON l.id = b.lane
@@ -71,33 +82,36 @@ SELECT min(id) FROM event;
 SELECT id, at FROM event WHERE id >= ?1 ORDER BY id LIMIT 1;
 
 -- name: retry_job
-UPDATE job SET state = 1, available_at = ?2, attempt = ?3, transient = 0, lost = 0, reason = 0,
-    finished_at = NULL, claimed_at = NULL
+UPDATE job SET state = ?4, available_at = ?2, attempt = ?3, transient = 0, lost = 0, reason = 0,
+    finished_at = NULL, claimed_at = NULL, priority = priority - aged, aged = 0
 WHERE id = ?1 AND state >= 4;
 -- name: grant_attempts
 UPDATE body SET max_attempts = ?2 WHERE id = ?1;
 -- name: cancel_job
-UPDATE job SET state = 7, finished_at = ?2, reason = 0 WHERE id = ?1 AND state IN (0, 1, 2);
+UPDATE job SET state = 7, finished_at = ?2, reason = 0,
+    available_at = ifnull(available_at, (SELECT d.at_wall FROM due d WHERE d.job = ?1))
+WHERE id = ?1 AND state IN (-1, 0, 1, 2);
 -- name: cancel_running
 INSERT INTO cancel_ask (job, fence, session)
 SELECT id, fence, owner FROM job WHERE id = ?1 AND state = 3
 ON CONFLICT (job) DO UPDATE SET fence = excluded.fence, session = excluded.session
 WHERE fence <> excluded.fence;
 -- name: ready_now
-UPDATE job SET state = 1, available_at = ?2, reason = 0 WHERE id = ?1 AND state = 2;
+UPDATE job SET state = ?3, available_at = ?2, reason = 0 WHERE id = ?1 AND state = 2;
 -- name: revoke
 INSERT INTO revoked (session, job, fence) SELECT owner, id, fence FROM job WHERE id = ?1 AND state = 3
 ON CONFLICT DO NOTHING;
 -- name: set_priority
-UPDATE job SET priority = ?2 WHERE id = ?1;
+UPDATE job SET priority = ?2, aged = 0 WHERE id = ?1;
 -- name: set_time
-UPDATE job SET state = ?2, available_at = ?3, reason = ?4 WHERE id = ?1;
+UPDATE job SET state = ?2, available_at = ?3, reason = ?4, priority = priority - aged, aged = 0
+WHERE id = ?1;
 -- name: set_body
 UPDATE body SET payload = ifnull(?2, payload), max_attempts = ifnull(?3, max_attempts),
     timeout_us = ifnull(?4, timeout_us) WHERE id = ?1;
 -- name: act_row
-SELECT j.lane, j.priority, j.state, j.attempt, j.fence, j.finished_at, b.key,
-       j.available_at IS NULL, j.owner
+SELECT j.lane, j.priority - j.aged, j.state, j.attempt, j.fence, j.finished_at, b.key,
+       j.available_at IS NULL, j.owner, j.lock
 FROM job j CROSS JOIN body b ON b.id = j.id WHERE j.id = ?1;
 -- name: prune_job
 DELETE FROM job WHERE id = ?1 AND state >= 4;

@@ -4,7 +4,8 @@
 INSERT INTO session (uid, name, host, pid, started_at, renewed_at, lease_until, slots, pools, filter)
 VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9);
 -- name: session_renew
-UPDATE session SET lease_until = ?2, renewed_at = ?3, running = ?4
+UPDATE session SET lease_until = ?2, renewed_at = ?3, running = ?4,
+    preflight = coalesce(?5, preflight)
 WHERE id = ?1 AND lease_until > ?3 AND ended_at IS NULL RETURNING command;
 -- name: session_end
 UPDATE session SET ended_at = ?2, running = 0, lost = ?3 WHERE id = ?1 AND ended_at IS NULL;
@@ -36,7 +37,7 @@ SELECT name, sum(value) FROM metric GROUP BY name;
 SELECT id, uid, lease_until FROM session INDEXED BY session_live WHERE ended_at IS NULL ORDER BY id;
 -- name: sessions_view
 SELECT id, uid, name, host, pools, filter, pid, slots, running, started_at, renewed_at,
-       lease_until, command
+       lease_until, command, preflight
 FROM session INDEXED BY session_live WHERE ended_at IS NULL ORDER BY id;
 -- name: session_ask
 UPDATE session SET command = ?2

@@ -1,7 +1,7 @@
 -- Ending leases. Every statement that ends one is gated on (id, fence, running) (I2).
 
 -- name: settle_row
-SELECT lane, priority, attempt, owner, claimed_at FROM job
+SELECT lane, priority - aged, attempt, owner, claimed_at, lock FROM job
 WHERE id = ?1 AND fence = ?2 AND state = 3;
 -- name: cancel_asked
 SELECT 1 FROM cancel_ask WHERE job = ?1 AND fence = ?2;
@@ -10,7 +10,8 @@ UPDATE job SET state = ?2, finished_at = ?3, owner = NULL
 WHERE id = ?1 AND fence = ?4 AND state = 3;
 -- name: settle_back
 UPDATE job SET state = ?2, available_at = ?3, attempt = ?4, transient = transient + ?5,
-    lost = lost + ?6, reason = ?7, owner = NULL, claimed_at = NULL
+    lost = lost + ?6, reason = ?7, owner = NULL, claimed_at = NULL,
+    priority = priority - aged, aged = 0
 WHERE id = ?1 AND fence = ?8 AND state = 3;
 -- name: settle_lost
 UPDATE job SET lost = lost + 1 WHERE id = ?1;

@@ -49,12 +49,15 @@ SELECT c.kind, c.queue, q.name FROM class c JOIN queue q ON q.id = c.queue WHERE
 SELECT head_priority, head_id FROM lane WHERE id = ?1;
 -- name: lane_set_head
 UPDATE lane SET head_priority = ?2, head_id = ?3 WHERE id = ?1;
+-- name: lane_set_turn
+UPDATE lane SET head_priority = ?2, head_id = ?3, turn = ?4 WHERE id = ?1;
 -- name: lane_best
 SELECT priority, id FROM job INDEXED BY job_ready
 WHERE state = 1 AND lane = ?1 ORDER BY priority DESC, id LIMIT 1;
 -- name: class_best
 SELECT head_priority, head_id FROM lane INDEXED BY lane_ready
-WHERE class = ?1 AND head_id IS NOT NULL ORDER BY head_priority DESC, head_id LIMIT 1;
+WHERE class = ?1 AND head_id IS NOT NULL AND parked IS NULL
+ORDER BY head_priority DESC, turn, head_id LIMIT 1;
 -- name: class_update
 UPDATE class SET head_priority = ?2, head_id = ?3,
     n_blocked = n_blocked + ?4, n_queued = n_queued + ?5, n_waiting = n_waiting + ?6,

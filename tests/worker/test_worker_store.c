@@ -1,6 +1,6 @@
 /* The worker on the real store: what a fake cannot show. */
+#include "place.h"
 #include "rig.h"
-#include "store_sqlite.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ struct bed {
 static int open_path(void *arg, struct store **out, struct pawl_err *err)
 {
     const struct store_options o = {.mode = STORE_CREATE, .timeout = DUR_S(10)};
-    return store_sqlite_open(arg, &o, out, err);
+    return open_store(arg, &o, out, err);
 }
 
 static void rig_on_path(struct rig *r, char *path)
@@ -35,7 +35,7 @@ static void bed_init(struct bed *b)
     const char *tmp = getenv("TMPDIR");
     snprintf(b->dir, sizeof(b->dir), "%.30s/pawl-worker-XXXXXX", tmp ? tmp : "/tmp");
     assert_non_null(mkdtemp(b->dir));
-    snprintf(b->path, sizeof(b->path), "%s/pawl.db", b->dir);
+    place_name(b->dir, "pawl", b->path, sizeof(b->path));
     rig_on_path(&b->rig, b->path);
     assert_int_equal(open_path(b->path, &b->outside, &b->rig.err), 0);
 }
@@ -115,7 +115,7 @@ static void *run_second(void *arg)
     return NULL;
 }
 
-/* I2, I3: two workers on one file, each job executed exactly once. */
+/* I2, I3: two workers on one store, each job executed exactly once. */
 static void test_two_workers(void **state)
 {
     struct bed b;
@@ -137,7 +137,28 @@ static void test_two_workers(void **state)
     bed_done(&b);
 }
 
-/* A worker that took n jobs and was killed: its lock is free, its lease far from over. */
+static struct session begin(struct bed *b, const char *name)
+{
+    const struct session_spec spec = {
+        .name = name, .host = "gone", .pid = 1, .slots = 1, .lease = DUR_S(3600)};
+    struct session made;
+    assert_int_equal(b->outside->ops->session_begin(b->outside, &spec, &made, &b->rig.err), 0);
+    return made;
+}
+
+/* As kill -9: the kernel lets the session's lock go, its lease is far from over. Where there is no
+ * such lock the lease has run out. */
+static void die(struct bed *b, struct store *s, struct session *w, struct arena *a)
+{
+    const struct renew_request renew = {.session = w, .lease = DUR_US(1)};
+    struct renew_result renewed;
+    if (w->lock_fd >= 0)
+        close(w->lock_fd);
+    else
+        assert_int_equal(s->ops->renew(s, &renew, a, &renewed, &b->rig.err), 0);
+}
+
+/* A worker that took n jobs and was killed. */
 static void die_with(struct bed *b, int n)
 {
     struct session dead;
@@ -145,19 +166,17 @@ static void die_with(struct bed *b, int n)
     AUTO(arena_done) struct arena a;
     const struct sv kinds[] = {SV("sync")};
     const struct claim_pool pool = {.kinds = kinds, .n_kinds = 1, .want = n};
-    const struct session_spec spec = {
-        .name = "gone:1", .host = "gone", .pid = 1, .slots = 1, .lease = DUR_S(3600)};
     const struct claim_request req = {.session = &dead, .pools = &pool, .n_pools = 1};
     struct store *s = b->outside;
     arena_init(&a);
     add(b, n, SV("q"), SV("sync"));
-    assert_int_equal(s->ops->session_begin(s, &spec, &dead, &b->rig.err), 0);
+    dead = begin(b, "gone:1");
     assert_int_equal(store_claim(s, &req, &a, &got, &b->rig.err), 0);
     assert_int_equal(got.n, n);
-    close(dead.lock_fd); /* as the kernel does when the process dies */
+    die(b, s, &dead, &a);
 }
 
-/* I4: jobs of a worker that was killed are claimable within a second: its lock is free. */
+/* I4: jobs of a worker that is known to be dead are claimable within a second. */
 static void test_dead_worker(void **state)
 {
     struct bed b;
@@ -193,8 +212,11 @@ static void test_lost_are_not_prefetched(void **state)
     struct bed b;
     (void)state;
     bed_init(&b);
-    die_with(&b, 3000);
     struct store *s = b.outside;
+    struct session others[2]; /* who live: it is not the store that was away */
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        others[i] = begin(&b, "lives:1");
+    die_with(&b, 3000);
     struct sweep_request sweep = {.max_sessions = 1, .max_jobs = 5000, .max_lost = 3};
     struct sweep_result swept;
     assert_int_equal(s->ops->sweep(s, &sweep, &swept, &b.rig.err), 0);
@@ -208,6 +230,8 @@ static void test_lost_are_not_prefetched(void **state)
     later = (struct event_filter){.after = last};
     assert_int_equal(s->ops->events(s, &later, count_held, held, &b.rig.err), 0);
     assert_in_range(held[1], 1, b.rig.options.pools[0].slots);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_int_equal(s->ops->session_end(s, &others[i], &b.rig.err), 0);
     bed_done(&b);
 }
 
@@ -353,7 +377,7 @@ static void add_one(struct bed *b, struct store *s)
     assert_int_equal(store_enqueue(s, &spec, 1, DUPLICATE_SKIP, &res, &err), 0);
 }
 
-/* The side file wakes an idle worker: a poll is an hour away. */
+/* A hint wakes an idle worker: a poll is an hour away. */
 static void test_wake(void **state)
 {
     struct bed b;

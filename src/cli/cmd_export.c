@@ -1,0 +1,221 @@
+/* pawl export: what was kept, newest of each job and name. */
+#include "artifacts_out.h"
+#include "export.h"
+#include "meter.h"
+#include "words.h"
+
+enum { PAGE = 1000 }; /* rows of one look into the store */
+
+static const struct opt opts[] = {
+    {"queue", 0, "QUEUE", "artifacts of jobs of this queue"},
+    {"name", 0, "VARIANT", "artifacts of this name"},
+    {"format", 0, "FORMAT", "ndjson, sha256sum or files; ndjson unless given",
+     .choices = "ndjson|sha256sum|files"},
+    {"to", 0, "DIR", "with --format files: the folder they are written into"},
+    OPT_END,
+};
+static const struct example examples[] = {
+    {"pawl fetch http://127.0.0.1:8080/a http://127.0.0.1:8080/b", "two jobs for 'pawl run'"},
+    {"pawl export >index.ndjson", "a line for each body: url, variant, status, sha256, path …"},
+    {"pawl export --name body --format sha256sum >sums", "for sha256sum -c"},
+    {"pawl export --queue fetch --format files --to pages", "copies, decompressed"},
+    EXAMPLE_END,
+};
+
+enum format { FORMAT_NDJSON, FORMAT_SHA256SUM, FORMAT_FILES };
+
+struct exporting {
+    struct cli *c;
+    enum format format;
+    const char *to;
+    int folder; /* fd of `to`; -1: none */
+    struct lake *lake;
+    struct meter meter;
+    struct str path, line;
+    int64_t n, bytes, unlisted;
+};
+
+static void exporting_done(struct exporting *x)
+{
+    lake_close(x->lake);
+    if (x->folder >= 0)
+        close(x->folder);
+    str_done(&x->path);
+    str_done(&x->line);
+}
+
+static void write_line(struct exporting *x, const struct artifact_view *v)
+{
+    char hex[SHA256_LEN * 2 + 1];
+    str_clear(&x->line);
+    struct jw w = jw_make(&x->line);
+    jw_object(&w);
+    jw_kstring_or_null(&w, "url", v->url);
+    jw_kstring(&w, "variant", v->a.name);
+    jw_name(&w, "status");
+    if (v->status)
+        jw_int(&w, v->status);
+    else
+        jw_null(&w);
+    jw_kstring(&w, "sha256", sha256_text(v->a.sha256, hex));
+    jw_kint(&w, "size", v->a.size);
+    jw_kstring_or_null(&w, "path", x->path.len ? str_sv(&x->path) : SV_NONE);
+    jw_kstring_or_null(&w, "type", v->a.type);
+    jw_kstring(&w, "queue", v->queue);
+    jw_kint(&w, "job", v->job.v);
+    jw_kwall(&w, "fetched_at", v->created_at);
+    jw_end_object(&w);
+    out_item(&x->c->out, str_sv(&x->line));
+}
+
+/* As sha256sum -c reads it: a name with a backslash or a line end is escaped and says so. */
+static void write_sum(struct exporting *x, const struct artifact_view *v)
+{
+    char hex[SHA256_LEN * 2 + 1];
+    bool odd = strpbrk(str_cstr(&x->path), "\\\n\r") != NULL;
+    str_clear(&x->line);
+    str_addf(&x->line, "%s%s  ", odd ? "\\" : "", sha256_text(v->a.sha256, hex).p);
+    for (size_t i = 0; i < x->path.len; i++) {
+        char c = x->path.p[i];
+        if (c == '\\' || c == '\n' || c == '\r')
+            str_addf(&x->line, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : '\\');
+        else
+            str_addc(&x->line, c);
+    }
+    str_addc(&x->line, '\n');
+    out_put(&x->c->out, str_sv(&x->line));
+}
+
+/* The file in the lake, or none where it is compressed. */
+static int find_file(struct exporting *x, const struct artifact_view *v, struct pawl_err *err)
+{
+    if (v->a.codec != CODEC_NONE)
+        return 0;
+    int rc = lake_file(x->lake, &v->a, &x->path, err);
+    if (rc == PAWL_EINPUT)
+        str_clear(&x->path);
+    return rc == PAWL_EINPUT ? 0 : rc;
+}
+
+static int export_one(struct exporting *x, const struct artifact_view *v, struct pawl_err *err)
+{
+    str_clear(&x->path);
+    int rc = x->format == FORMAT_FILES ? export_file(x->lake, x->folder, x->to, v, &x->path, err)
+                                       : find_file(x, v, err);
+    if (rc < 0)
+        return err_wrap(err, "job %lld, " SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
+    if (x->format == FORMAT_SHA256SUM && !x->path.len) {
+        x->unlisted++;
+        return 0;
+    }
+    x->n++;
+    x->bytes += v->a.size;
+    if (x->format == FORMAT_SHA256SUM)
+        write_sum(x, v);
+    else
+        write_line(x, v);
+    return 0;
+}
+
+static void progress(struct exporting *x)
+{
+    AUTO_STR struct str s = STR_INIT(STR_LINE);
+    if (x->c->out.terminal || !meter_due(&x->meter))
+        return;
+    words_count(&s, x->n);
+    str_adds(&s, " artifacts, ");
+    words_bytes(&s, x->bytes);
+    meter_draw(&x->meter, str_sv(&s));
+}
+
+/* Page by page: the store is not held while the disk is read. */
+static int export_page(struct exporting *x, struct artifact_filter *f, bool *more,
+                       struct pawl_err *err)
+{
+    AUTO(arena_done) struct arena a;
+    struct artifact_list l;
+    arena_init(&a);
+    int rc = artifacts_load(x->c, f, &a, &l, err);
+    if (rc == 0 && l.n && !x->lake)
+        rc = cli_lake(x->c, &x->lake, err);
+    for (size_t i = 0; rc == 0 && i < l.n && !cli_signal() && !x->c->out.failed; i++) {
+        rc = export_one(x, &l.v[i], err);
+        f->after = l.v[i].id;
+        progress(x);
+    }
+    *more = rc == 0 && l.n == PAGE;
+    return rc;
+}
+
+static int export_all(struct exporting *x, struct pawl_err *err)
+{
+    struct artifact_filter f = {.queue = sv_of(args_get(&x->c->args, "queue")),
+                                .name = sv_of(args_get(&x->c->args, "name")),
+                                .newest = true,
+                                .limit = PAGE};
+    bool more = true;
+    int rc = 0;
+    cli_catch_signals();
+    meter_start(&x->meter, x->c);
+    while (rc == 0 && more && !cli_signal() && !x->c->out.failed)
+        rc = export_page(x, &f, &more, err);
+    meter_end(&x->meter);
+    if (x->format != FORMAT_SHA256SUM)
+        out_items_end(&x->c->out);
+    if (rc == 0 && x->unlisted)
+        cli_say(x->c, "%lld compressed artifact%s left out; --format files writes them",
+                (long long)x->unlisted, x->unlisted == 1 ? "" : "s");
+    x->c->exit_status = cli_signal() ? 128 + cli_signal() : 0;
+    return rc;
+}
+
+static int read_line(struct exporting *x, struct pawl_err *err)
+{
+    static const char *const formats[] = {"ndjson", "sha256sum", "files", NULL};
+    struct cli *c = x->c;
+    int format = FORMAT_NDJSON;
+    if (args_choice(&c->args, "format", formats, &format, err) < 0)
+        return PAWL_EUSAGE;
+    x->format = (enum format)format;
+    x->to = args_get(&c->args, "to");
+    if (!x->to != (x->format != FORMAT_FILES)) {
+        err_set(err, PAWL_EUSAGE, x->to ? "--to belongs to --format files" : "files: where to?");
+        return err_hint(err, "pawl export --format files --to DIR");
+    }
+    if (x->format == FORMAT_SHA256SUM && out_is_json(&c->out))
+        return err_set(err, PAWL_EUSAGE, "--format sha256sum is text: it has no -o json");
+    if (!out_is_json(&c->out))
+        c->out.format = OUT_NDJSON;
+    return 0;
+}
+
+static int run(struct cli *c, struct pawl_err *err)
+{
+    AUTO(exporting_done)
+    struct exporting x = {
+        .c = c, .folder = -1, .path = STR_INIT(STR_LINE), .line = STR_INIT(STR_OUTPUT)};
+    int rc = read_line(&x, err);
+    if (rc == 0)
+        rc = cli_open(c, STORE_READ, err);
+    if (rc == 0 && x.to)
+        rc = export_folder(x.to, &x.folder, err);
+    return rc < 0 ? rc : export_all(&x, err);
+}
+
+const struct cmd cmd_export = {
+    .name = "export",
+    .usage = "[--queue QUEUE] [--name VARIANT] [--format ndjson|sha256sum]\n"
+             "[--queue QUEUE] [--name VARIANT] --format files --to DIR",
+    .about =
+        "Lists what jobs have kept, of each job and name the newest. ndjson is one object a line "
+        "with url, variant, status, sha256, size, path (null where the lake has it compressed), "
+        "type, queue, job and fetched_at; url and status are null for what was not fetched.\n\n"
+        "sha256sum prints lines for sha256sum -c, without those that are compressed. files writes "
+        "each artifact into DIR as JOB-VARIANT with an ending for its type, decompressed, and "
+        "prints the lines of ndjson with these paths; a file is complete under its name or not "
+        "there.",
+    .opts = opts,
+    .examples = examples,
+    .max_args = 0,
+    .run = run,
+};

@@ -1,0 +1,263 @@
+#include "verify.h"
+
+#include "words.h"
+#include <stdio.h>
+
+enum { PAGE = 1000, SCALE = 1000000 };
+
+const char *finding_name(enum finding_kind k)
+{
+    static const char *const names[] = {"missing", "damaged", "orphan", "temporary"};
+    return names[k];
+}
+
+static struct finding *add(struct verify *v, enum finding_kind kind)
+{
+    ARRAY_GROW(v->v, v->n, v->cap);
+    v->count[kind]++;
+    v->v[v->n] = (struct finding){.kind = kind};
+    return &v->v[v->n++];
+}
+
+static struct sv keep(struct verify *v, struct sv s)
+{
+    return sv_make(arena_strndup(&v->arena, s.p ? s.p : "", s.n), s.n);
+}
+
+static void progress(struct verify *v, const char *what)
+{
+    AUTO_STR struct str s = STR_INIT(STR_LINE);
+    if (!meter_due(&v->meter))
+        return;
+    words_count(&s, v->checked);
+    str_adds(&s, " artifacts read, ");
+    words_bytes(&s, v->bytes);
+    str_addf(&s, ", %zu wrong%s", v->n, what);
+    meter_draw(&v->meter, str_sv(&s));
+}
+
+/* ---- rows ---- */
+
+static void add_row(struct verify *v, enum finding_kind kind, const struct artifact_view *a,
+                    const char *why)
+{
+    struct finding *f = add(v, kind);
+    f->artifact = a->id;
+    f->job = a->job;
+    f->name = keep(v, a->a.name);
+    f->place = keep(v, a->a.place);
+    f->why = why;
+    f->bytes = a->a.stored;
+    memcpy(f->sha256, a->a.sha256, SHA256_LEN);
+}
+
+static int check_row(struct verify *v, const struct artifact_view *a, struct pawl_err *err)
+{
+    enum lake_verdict verdict = LAKE_GOOD;
+    const char *why = "";
+    int rc = lake_check(v->lake, &a->a, &verdict, &why, err);
+    if (rc < 0)
+        return rc;
+    v->checked++;
+    v->bytes += a->a.size;
+    if (verdict != LAKE_GOOD)
+        add_row(v, verdict == LAKE_MISSING ? FOUND_MISSING : FOUND_DAMAGED, a, why);
+    progress(v, "");
+    return 0;
+}
+
+static bool chosen(const struct verify *v)
+{
+    return v->share >= 1 || (double)rand_below(SCALE) < v->share * SCALE;
+}
+
+/* Page by page: the store is not held while the disk is read. */
+static int check_page(struct verify *v, struct artifact_filter *f, bool *more, struct pawl_err *err)
+{
+    AUTO(arena_done) struct arena a;
+    struct artifact_list l;
+    arena_init(&a);
+    int rc = artifacts_load(v->c, f, &a, &l, err);
+    if (rc == 0 && l.n && !v->lake)
+        rc = cli_lake(v->c, &v->lake, err);
+    for (size_t i = 0; rc == 0 && i < l.n && !cli_signal(); i++) {
+        v->artifacts++;
+        f->after = l.v[i].id;
+        if (chosen(v))
+            rc = check_row(v, &l.v[i], err);
+    }
+    *more = rc == 0 && l.n == PAGE;
+    return rc;
+}
+
+int verify_rows(struct verify *v, struct pawl_err *err)
+{
+    struct artifact_filter f = {.limit = PAGE};
+    bool more = true;
+    int rc = 0;
+    while (rc == 0 && more && !cli_signal())
+        rc = check_page(v, &f, &more, err);
+    return rc;
+}
+
+/* ---- what lies in the lake ---- */
+
+struct seen {
+    unsigned char sha256[SHA256_LEN];
+    char place[PLACE_MAX_BYTES + 1];
+    int64_t stored;
+    bool young;
+};
+struct scan {
+    struct verify *v;
+    struct seen *seen; /* objects that were not asked about yet */
+    size_t n;
+    int rc;
+    struct pawl_err *err;
+};
+
+static void add_object(struct verify *v, enum finding_kind kind, const char *place, int64_t bytes)
+{
+    struct finding *f = add(v, kind);
+    f->place = keep(v, sv_of(place));
+    f->bytes = bytes;
+    f->why = kind == FOUND_ORPHAN ? "no artifact has these bytes" : "never finished";
+}
+
+/* Those that no row names, unless a job may be about to. */
+static int ask(struct scan *s)
+{
+    struct verify *v = s->v;
+    AUTO_FREE unsigned char(*hashes)[SHA256_LEN] = mem_zalloc(PAGE, SHA256_LEN);
+    bool known[PAGE] = {false};
+    for (size_t i = 0; i < s->n; i++)
+        memcpy(hashes[i], s->seen[i].sha256, SHA256_LEN);
+    int rc = !s->n ? 0
+                   : v->c->store->ops->bytes_known(v->c->store,
+                                                   (const unsigned char(*)[SHA256_LEN])hashes, s->n,
+                                                   known, s->err);
+    for (size_t i = 0; rc == 0 && i < s->n; i++) {
+        v->young += !known[i] && s->seen[i].young;
+        if (!known[i] && !s->seen[i].young)
+            add_object(v, FOUND_ORPHAN, s->seen[i].place, s->seen[i].stored);
+    }
+    s->n = 0;
+    progress(v, ", looking for orphans");
+    return rc;
+}
+
+static bool look_at(void *arg, const struct lake_entry *e)
+{
+    struct scan *s = arg;
+    bool young = e->age.us < s->v->younger.us;
+    s->v->objects += !e->temporary;
+    if (e->temporary && young)
+        s->v->young++;
+    else if (e->temporary)
+        add_object(s->v, FOUND_TEMPORARY, e->place, e->stored);
+    if (e->temporary)
+        return !cli_signal();
+    struct seen *to = &s->seen[s->n++];
+    memcpy(to->sha256, e->sha256, SHA256_LEN);
+    snprintf(to->place, sizeof(to->place), "%s", e->place);
+    to->stored = e->stored;
+    to->young = young;
+    s->rc = s->n == PAGE ? ask(s) : 0;
+    return s->rc == 0 && !cli_signal();
+}
+
+int verify_lake(struct verify *v, struct pawl_err *err)
+{
+    struct scan s = {.v = v, .err = err, .seen = mem_zalloc(PAGE, sizeof(*s.seen))};
+    int rc = lake_scan(v->lake, look_at, &s, err);
+    if (rc == 0)
+        rc = s.rc;
+    if (rc == 0)
+        rc = ask(&s);
+    free(s.seen);
+    return rc;
+}
+
+/* ---- repair ---- */
+
+static int remove_object(struct verify *v, const struct finding *f, bool *gone,
+                         struct pawl_err *err)
+{
+    int rc = lake_remove(v->lake, f->place.p, v->younger, gone, err);
+    if (rc == PAWL_ENOTFOUND) { /* somebody else did */
+        *gone = true;
+        return 0;
+    }
+    if (rc == 0 && *gone) {
+        v->repaired.removed++;
+        v->repaired.bytes += f->bytes;
+    } else if (rc == 0) {
+        v->repaired.left++;
+    }
+    return rc;
+}
+
+/* Every row of the finding's object, also those that a sample did not read. */
+static int rows_of(struct verify *v, const struct finding *f, struct arena *a,
+                   struct artifact_list *out, struct pawl_err *err)
+{
+    const struct artifact_filter same = {.sha256 = f->sha256};
+    struct artifact_list l;
+    int rc = artifacts_load(v->c, &same, a, &l, err);
+    if (rc < 0)
+        return rc;
+    *out = (struct artifact_list){l.v, 0};
+    for (size_t i = 0; i < l.n; i++)
+        if (sv_eq(l.v[i].a.place, f->place))
+            out->v[out->n++] = l.v[i];
+    return 0;
+}
+
+static int lose_rows(struct verify *v, const struct artifact_list *l, struct pawl_err *err)
+{
+    int rc = 0;
+    for (size_t at = 0; rc == 0 && at < l->n; at += PAGE) {
+        int64_t ids[PAGE], rows = 0, jobs = 0;
+        size_t n = 0;
+        for (; n < PAGE && at + n < l->n; n++)
+            ids[n] = l->v[at + n].id;
+        rc = v->c->store->ops->artifacts_lost(v->c->store, ids, n, &rows, &jobs, err);
+        v->repaired.rows += rows;
+        v->repaired.jobs += jobs;
+    }
+    return rc;
+}
+
+/* Looked at once more: the row may be gone with another finding of the same object, and a job may
+ * have brought the bytes back. Damaged ones go before their rows, or else a job that fetches the
+ * same again would find them and take them for good. */
+static int repair_row(struct verify *v, const struct finding *f, struct pawl_err *err)
+{
+    AUTO(arena_done) struct arena a;
+    struct artifact_list l;
+    enum lake_verdict verdict = LAKE_GOOD;
+    const char *why;
+    arena_init(&a);
+    int rc = rows_of(v, f, &a, &l, err);
+    if (rc == 0 && l.n)
+        rc = lake_check(v->lake, &l.v[0].a, &verdict, &why, err);
+    if (rc < 0 || verdict == LAKE_GOOD)
+        return rc;
+    bool gone = verdict == LAKE_MISSING;
+    if (!gone)
+        rc = remove_object(v, f, &gone, err);
+    return rc == 0 && gone ? lose_rows(v, &l, err) : rc;
+}
+
+int verify_repair(struct verify *v, struct pawl_err *err)
+{
+    int rc = 0;
+    size_t i = 0;
+    for (; rc == 0 && i < v->n && !cli_signal(); i++) {
+        bool gone;
+        rc = v->v[i].artifact ? repair_row(v, &v->v[i], err)
+                              : remove_object(v, &v->v[i], &gone, err);
+    }
+    v->repaired.left += (int64_t)(v->n - i);
+    return rc;
+}

@@ -1,0 +1,50 @@
+/* Comparing the lake with the store, and repairing: the parts of `verify`. */
+#ifndef PAWL_CLI_VERIFY_H
+#define PAWL_CLI_VERIFY_H
+
+#include "artifacts_out.h"
+#include "meter.h"
+
+enum finding_kind {
+    FOUND_MISSING,   /* a row without bytes */
+    FOUND_DAMAGED,   /* bytes that are not those of the row */
+    FOUND_ORPHAN,    /* bytes that no row names */
+    FOUND_TEMPORARY, /* left over by something that died */
+    N_FINDINGS
+};
+struct finding {
+    enum finding_kind kind;
+    int64_t artifact; /* id; 0: no row */
+    job_id job;
+    struct sv name, place; /* in the arena */
+    const char *why;       /* static */
+    unsigned char sha256[SHA256_LEN];
+    int64_t bytes; /* on disk */
+};
+
+struct verify {
+    struct cli *c;
+    struct lake *lake;
+    struct arena arena; /* of the findings */
+    struct meter meter;
+    double share;       /* of the artifacts that are read, 0 to 1 */
+    struct dur younger; /* what was kept within this time may belong to a job under way */
+    struct finding *v;
+    size_t n, cap;
+    int64_t count[N_FINDINGS];
+    int64_t artifacts, checked, bytes; /* rows; those that were read */
+    int64_t objects, young;            /* in the lake; of them too young to judge without a row */
+    struct {
+        int64_t rows, jobs, removed, bytes;
+        int64_t left; /* findings that are as they were */
+    } repaired;
+};
+const char *finding_name(enum finding_kind k);
+
+/* Every row against its bytes, then everything in the lake against the rows. Stops at a signal. */
+PAWL_MUST_USE int verify_rows(struct verify *v, struct pawl_err *err);
+PAWL_MUST_USE int verify_lake(struct verify *v, struct pawl_err *err);
+/* Take away what is damaged, orphaned and left over, then queue the jobs whose bytes are gone. */
+PAWL_MUST_USE int verify_repair(struct verify *v, struct pawl_err *err);
+
+#endif

@@ -1,0 +1,75 @@
+/* What the files of this folder share: calls and the multi handles they are in. */
+#ifndef PAWL_HTTP_INTERNAL_H
+#define PAWL_HTTP_INTERNAL_H
+
+#include "http.h"
+#include "str.h"
+#include <curl/curl.h>
+#include <stddef.h>
+
+#define OWNER(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+
+/* One multi handle on the loop. Requests that may reach private addresses have one of their own:
+ * libcurl would hand their open connections and cached names to the others (S31). */
+struct multi {
+    struct http *http;
+    CURLM *curl;
+    struct timer timer;
+    struct http_call *calls; /* under way, doubly linked */
+    long n_calls;
+};
+
+enum { SPARE_MAX = 64 }; /* easy handles kept for the next requests; each has a buffer */
+
+struct http {
+    struct loop *loop;
+    char *ca_file, *user_agent;
+    long idle;
+    bool http1;
+    struct multi open, strict; /* open: allow_private */
+    CURL *spare[SPARE_MAX];
+    size_t n_spare;
+};
+
+struct http_call {
+    struct http *http;
+    struct multi *multi;
+    struct http_call *prev, *next;
+    CURLM *curl; /* the handle it is in */
+    CURL *easy;
+    CURLU *url;
+    struct curl_slist *headers;
+    http_done_fn *done;
+    bool (*on_body)(void *arg, struct sv bytes);
+    void *arg;
+    struct str body;
+    size_t header_bytes;
+    bool too_large;      /* it was ended for that */
+    bool stopped;        /* by on_body */
+    bool announced;      /* the answer says that it has a body */
+    const char *refused; /* what the last address that was refused is; NULL: none was */
+    int opened;          /* sockets */
+    char words[CURL_ERROR_SIZE];
+};
+
+/* multi.c */
+PAWL_MUST_USE int multi_init(struct multi *m, struct http *h, struct pawl_err *err);
+void multi_done(struct multi *m); /* its calls are gone before */
+PAWL_MUST_USE int multi_add(struct multi *m, struct http_call *c, struct pawl_err *err);
+void multi_remove(struct http_call *c);
+
+/* url.c */
+PAWL_MUST_USE int request_url(const char *text, CURLU **out, struct pawl_err *err);
+
+/* request.c */
+PAWL_MUST_USE int request_set(struct http_call *c, const struct http_request *req,
+                              struct pawl_err *err);
+
+/* result.c */
+void result_make(const struct http_call *c, CURLcode code, struct http_result *out);
+
+/* http.c */
+CURL *easy_take(struct http *h); /* as new; NULL: there is no memory */
+void call_finish(struct http_call *c, CURLcode code);
+
+#endif

@@ -1,0 +1,102 @@
+/* The lake: artifacts as bytes on disk. An object is complete, durable and true to its hash under
+ * its name, or it is not there (I10); what a crash leaves is a temporary file or an object that no
+ * row names, both found by lake_scan().
+ *
+ * All calls block on the disk, spools excepted (they write to the page cache): not for the loop.
+ * Several handles on one lake, in one process or many, are a supported use; a handle belongs to one
+ * thread at a time, but for lake_spool_open(), which any thread may call. No path is built from
+ * anything but hashes and random numbers, and everything is opened beneath the root (S27). */
+#ifndef PAWL_LAKE_LAKE_H
+#define PAWL_LAKE_LAKE_H
+
+#include "artifact.h"
+#include "clock.h"
+#include "err.h"
+#include "str.h"
+#include <stdbool.h>
+
+struct lake;
+struct lake_spool; /* bytes in a temporary file of the lake */
+
+struct lake_options {
+    const char *path;         /* the root; borrowed for the call */
+    bool create;              /* make it if it is not there; else NOTFOUND */
+    const char *const *types; /* content types kept compressed: "text/html", or a star
+                                 after the slash; borrowed as long as the lake is open */
+    size_t n_types;
+    int level; /* of zstd */
+};
+PAWL_MUST_USE int lake_open(const struct lake_options *o, struct lake **out, struct pawl_err *err);
+void lake_close(struct lake *l); /* NULL is fine */
+const char *lake_path(const struct lake *l);
+
+/* ---- writing ---- */
+
+/* A temporary file, for bodies too large to be held in memory. */
+PAWL_MUST_USE int lake_spool_open(struct lake *l, struct lake_spool **out, struct pawl_err *err);
+/* FULL, IO: part of it may be written. */
+PAWL_MUST_USE int lake_spool_write(struct lake_spool *s, struct sv bytes, struct pawl_err *err);
+void lake_spool_drop(struct lake_spool *s); /* NULL is fine */
+
+/* Bytes to be kept: exactly one of body, spool and file. */
+struct lake_item {
+    struct sv body;           /* p NULL: not this */
+    struct lake_spool *spool; /* NULL: not this; gone after the call, whatever came of it */
+    const char *file;         /* NULL: not this; a regular file, copied */
+    struct sv type;           /* content type; p NULL: unknown */
+    /* answered */
+    int rc; /* < 0: not kept, err says why: FULL (no room), IO, INPUT (not a regular file) */
+    struct pawl_err err;
+    unsigned char sha256[SHA256_LEN];
+    int64_t size, stored;
+    enum codec codec;
+    bool shared; /* the same bytes were there already */
+    char place[PLACE_MAX_BYTES + 1];
+};
+/* does: all items complete and durable when it returns; the syncs of many are shared. One that
+ * fails leaves nothing behind and the others whole. A negative return: the lake itself failed and
+ * every item has that error. */
+PAWL_MUST_USE int lake_keep(struct lake *l, struct lake_item *items, size_t n,
+                            struct pawl_err *err);
+/* does: an object kept a while ago is as safe from lake_remove() as one kept now. outcome:
+ * *out_there false: it is gone. For rows written long after lake_keep(). */
+PAWL_MUST_USE int lake_touch(struct lake *l, const char *place, bool *out_there,
+                             struct pawl_err *err);
+/* Bytes free for this user on its file system. */
+PAWL_MUST_USE int lake_free_bytes(struct lake *l, int64_t *out, struct pawl_err *err);
+
+/* ---- reading ---- */
+
+/* The bytes as they were given, piece by piece, until `each` returns false. NOTFOUND: no such
+ * object. CORRUPT: they cannot be decoded. The hash is not compared. */
+PAWL_MUST_USE int lake_read(struct lake *l, const struct artifact *a,
+                            bool (*each)(void *arg, struct sv bytes), void *arg,
+                            struct pawl_err *err);
+enum lake_verdict { LAKE_GOOD, LAKE_MISSING, LAKE_DAMAGED };
+/* does: read it and compare size and hash. *why, a static text, tells what is wrong. */
+PAWL_MUST_USE int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
+                             const char **why, struct pawl_err *err);
+/* Absolute path of the file that holds these bytes and nothing else; INPUT if there is no such
+ * file (they are compressed). For export. */
+PAWL_MUST_USE int lake_file(struct lake *l, const struct artifact *a, struct str *out,
+                            struct pawl_err *err);
+
+/* ---- what is there ---- */
+
+struct lake_entry {
+    bool temporary;                   /* unfinished; no hash */
+    unsigned char sha256[SHA256_LEN]; /* by its name */
+    const char *place;                /* for lake_remove() */
+    int64_t stored;
+    struct dur age; /* since it was kept or touched */
+};
+/* does: every object and temporary file, in no order, until `each` returns false. Anything else
+ * below the root is not the lake's and is left alone. */
+PAWL_MUST_USE int lake_scan(struct lake *l, bool (*each)(void *arg, const struct lake_entry *e),
+                            void *arg, struct pawl_err *err);
+/* does: delete one, unless it was kept or touched within `younger`; safe against a writer that
+ * finds the same bytes at this moment. outcome: *out_removed. */
+PAWL_MUST_USE int lake_remove(struct lake *l, const char *place, struct dur younger,
+                              bool *out_removed, struct pawl_err *err);
+
+#endif

@@ -1,0 +1,215 @@
+/* Artifacts: looking at them, and what happens when their bytes are gone. */
+#include "internal.h"
+
+typedef bool each_fn(void *arg, const struct artifact_view *v);
+
+/* Strings last until the next step. */
+static void read_artifact(sqlite3_stmt *s, struct artifact_view *out)
+{
+    *out = (struct artifact_view){.id = sqlite3_column_int64(s, 0),
+                                  .job = {sqlite3_column_int64(s, 1)},
+                                  .fence = {sqlite3_column_int64(s, 2)},
+                                  .created_at = {sqlite3_column_int64(s, 3)},
+                                  .a = {.name = column_sv(s, 4),
+                                        .type = column_sv(s, 5),
+                                        .size = sqlite3_column_int64(s, 7),
+                                        .stored = sqlite3_column_int64(s, 8),
+                                        .codec = (enum codec)sqlite3_column_int(s, 9),
+                                        .place = column_sv(s, 10)},
+                                  .queue = column_sv(s, 11),
+                                  .url = column_sv(s, 12),
+                                  .status = sqlite3_column_int(s, 13)};
+    if (sqlite3_column_bytes(s, 6) == SHA256_LEN)
+        memcpy(out->a.sha256, sqlite3_column_blob(s, 6), SHA256_LEN);
+}
+
+static void bind_hash(sqlite3_stmt *s, int i, const unsigned char *sha256)
+{
+    if (sha256)
+        sqlite3_bind_blob(s, i, sha256, SHA256_LEN, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(s, i);
+}
+
+static int walk(struct sq *q, const struct artifact_filter *f, each_fn *each, void *arg,
+                struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q,
+                           f->job.v    ? STMT_ARTIFACTS_OF_JOB
+                           : f->sha256 ? STMT_ARTIFACTS_OF_BYTES
+                                       : STMT_ARTIFACTS_BY_ID,
+                           err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, f->job.v);
+    bind_sv(s, 2, f->queue);
+    bind_sv(s, 3, f->name);
+    bind_hash(s, 4, f->sha256);
+    sqlite3_bind_int(s, 5, f->newest);
+    sqlite3_bind_int64(s, 6, f->after);
+    sqlite3_bind_int64(s, 7, f->limit ? f->limit : -1);
+    int rc;
+    while ((rc = stmt_step(q, s, err, "artifacts")) == 1) {
+        struct artifact_view v;
+        read_artifact(s, &v);
+        if (!each(arg, &v))
+            return 0;
+    }
+    return rc;
+}
+
+int store_artifacts(struct store *s, const struct artifact_filter *f, each_fn *each, void *arg,
+                    struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int rc = read_begin(q, err);
+    if (rc < 0)
+        return rc;
+    rc = walk(q, f, each, arg, err);
+    read_end(q);
+    return rc;
+}
+
+static int known(struct sq *q, const unsigned char *sha256, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_BYTES_KNOWN, err);
+    if (!s)
+        return err->code;
+    bind_hash(s, 1, sha256);
+    return stmt_step(q, s, err, "artifacts");
+}
+
+int store_bytes_known(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n,
+                      bool *out, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    AUTO_FREE bool *found = mem_zalloc(n + 1, sizeof(*found));
+    int rc = read_begin(q, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc >= 0 && i < n; i++) {
+        rc = known(q, sha256[i], err);
+        found[i] = rc == 1;
+    }
+    read_end(q);
+    if (rc < 0)
+        return rc;
+    if (n)
+        memcpy(out, found, n * sizeof(*out));
+    return 0;
+}
+
+/* ---- bytes that are gone ---- */
+
+struct lost {
+    job_id job;
+    fence_no fence;
+    char detail[64 + ARTIFACT_NAME_MAX + 2 * SHA256_LEN];
+};
+
+static void describe(sqlite3_stmt *s, struct lost *out)
+{
+    char hash[2 * SHA256_LEN + 1];
+    struct sv name = column_sv(s, 2);
+    hex_encode(sqlite3_column_blob(s, 3), (size_t)sqlite3_column_bytes(s, 3), hash);
+    out->job.v = sqlite3_column_int64(s, 0);
+    out->fence.v = sqlite3_column_int64(s, 1);
+    sqlite3_snprintf(sizeof(out->detail), out->detail, "{\"name\":\"%.*s\",\"sha256\":\"%s\"}",
+                     (int)name.n, name.p, hash);
+}
+
+/* 1 = the row was there. Checked names and hashes are written: nothing to be escaped. */
+static int drop_row(struct sq *q, int64_t id, struct lost *out, struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_ARTIFACT_DROP, err);
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, id);
+    int rc = stmt_step(q, s, err, "repair");
+    if (rc != 1)
+        return rc;
+    describe(s, out);
+    rc = stmt_step(q, s, err, "repair"); /* to its end, or the row is not gone */
+    return rc < 0 ? rc : 1;
+}
+
+/* The record of its fetch stays as long as the attempt does. */
+static int part_from_fetch(struct sq *q, int64_t id, const struct lost *l, struct pawl_err *err)
+{
+    const enum stmt_id steps[] = {STMT_FETCH_LOST, STMT_FETCH_LEFT_OVER};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        AUTO_STMT s = stmt_get(q, steps[i], err);
+        if (!s)
+            return err->code;
+        sqlite3_bind_int64(s, 1, l->job.v);
+        sqlite3_bind_int64(s, 2, l->fence.v);
+        if (steps[i] == STMT_FETCH_LOST)
+            sqlite3_bind_int64(s, 3, id);
+        if (stmt_run(q, s, err, "repair") < 0)
+            return err->code;
+    }
+    return 0;
+}
+
+/* 1 = it had ended and is queued again. */
+static int requeue(struct sq *q, job_id id, struct pawl_err *err)
+{
+    struct target t;
+    AUTO(arena_done) struct arena a;
+    arena_init(&a);
+    int rc = target_read(q, id, &a, &t, err);
+    if (rc != 1 || !job_state_terminal(t.state))
+        return rc < 0 ? rc : 0;
+    return retry_one(q, id, &t, 0, err) < 0 ? err->code : 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int lost_in_op(struct sq *q, int64_t *ids, size_t n, int64_t *rows, int64_t *jobs,
+                      struct pawl_err *err)
+{
+    size_t n_jobs = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct lost l;
+        int rc = drop_row(q, ids[i], &l, err);
+        if (rc == 0)
+            continue;
+        if (rc < 0 || part_from_fetch(q, ids[i], &l, err) < 0 ||
+            add_event(q, EVENT_ARTIFACT_LOST, l.job, l.fence, (session_id){0}, sv_of(l.detail),
+                      err) < 0)
+            return err->code;
+        ids[n_jobs++] = l.job.v;
+    }
+    *rows = (int64_t)n_jobs;
+    qsort(ids, n_jobs, sizeof(*ids), compare);
+    for (size_t i = 0; i < n_jobs; i++) {
+        int rc = i && ids[i] == ids[i - 1] ? 0 : requeue(q, (job_id){ids[i]}, err);
+        if (rc < 0)
+            return rc;
+        *jobs += rc;
+    }
+    return 0;
+}
+
+int store_artifacts_lost(struct store *s, const int64_t *ids, size_t n, int64_t *out_rows,
+                         int64_t *out_jobs, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int64_t rows = 0, jobs = 0;
+    AUTO_FREE int64_t *sorted = mem_zalloc(n + 1, sizeof(*sorted));
+    if (n)
+        memcpy(sorted, ids, n * sizeof(*ids));
+    qsort(sorted, n, sizeof(*sorted), compare);
+    int rc = op_begin(q, err);
+    if (rc == 0)
+        rc = op_end(q, lost_in_op(q, sorted, n, &rows, &jobs, err), err);
+    if (rc < 0)
+        return rc;
+    *out_rows = rows;
+    *out_jobs = jobs;
+    return 0;
+}

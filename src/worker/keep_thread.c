@@ -1,0 +1,304 @@
+#include "keep_thread.h"
+
+#include "text.h"
+#include "threads.h"
+#include "worker_internal.h"
+#include <sys/statvfs.h>
+
+enum {
+    SINK_MEMORY = 256 << 10, /* larger bodies go to a temporary file as they come */
+    KEEP_MAX = 1024,         /* of one group */
+};
+#define OPEN_AGAIN DUR_S(1)
+
+struct sink {
+    struct worker *w;
+    struct str body;
+    struct lake_spool *spool; /* NULL: still in memory */
+    char *file;               /* keep_file(); owned */
+    char *name, *type;        /* owned; type NULL: unknown */
+    kept_fn *done;
+    void *arg;
+    struct lake_item item;
+    struct sink *next;
+};
+
+/* ---- the lake ---- */
+
+static int open_handle(const struct keeping *k, struct lake **out, struct pawl_err *err)
+{
+    const struct config *c = k->w->o->config;
+    const struct lake_options o = {.path = c->lake_path,
+                                   .create = true,
+                                   .types = (const char *const *)c->compress_types.v,
+                                   .n_types = c->compress_types.n,
+                                   .level = (int)c->lake_compress_level};
+    return lake_open(&o, out, err);
+}
+
+static int open_lake(struct keeping *k, struct pawl_err *err)
+{
+    struct boot now = clock_boot();
+    if (k->lake)
+        return 0;
+    if (!k->opening.us || now.us - k->opening.us > OPEN_AGAIN.us) {
+        k->opening = now;
+        if (open_handle(k, &k->lake, &k->open_err) == 0)
+            return 0;
+    }
+    *err = k->open_err;
+    return err->code;
+}
+
+/* Where the lake will be, or the nearest folder above that is there: nothing is made for a look. */
+static int64_t free_beside(const char *path)
+{
+    struct statvfs fs;
+    AUTO_FREE char *p = mem_strdup(path);
+    while (statvfs(*p ? p : ".", &fs) < 0) {
+        char *slash = strrchr(p, '/');
+        if (!*p)
+            return INT64_MAX;
+        *(slash && slash > p ? slash : slash ? slash + 1 : p) = '\0';
+    }
+    return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+}
+
+bool keep_room(struct worker *w, struct str *why)
+{
+    const struct config *c = w->o->config;
+    struct pawl_err err;
+    int64_t n = w->keep.lake ? 0 : free_beside(c->lake_path);
+    if (w->keep.lake && lake_free_bytes(w->keep.lake, &n, &err) < 0) {
+        text_safe(why, sv_of(err.msg), 0);
+        return false;
+    }
+    if (n >= c->disk_reserve)
+        return true;
+    str_addf(why, "%lld MiB are free for the lake, disk_reserve is %lld MiB", (long long)(n >> 20),
+             (long long)(c->disk_reserve >> 20));
+    return false;
+}
+
+/* ---- the thread ---- */
+
+static size_t take_some(struct keeping *k, struct sink **v)
+{
+    size_t n = 0;
+    pthread_mutex_lock(&k->lock);
+    while (!k->in && !k->quit)
+        pthread_cond_wait(&k->cond, &k->lock);
+    while (k->in && n < KEEP_MAX) {
+        v[n++] = k->in;
+        k->in = k->in->next;
+    }
+    if (!k->in)
+        k->in_last = &k->in;
+    pthread_mutex_unlock(&k->lock);
+    return n;
+}
+
+static void give_back(struct keeping *k, struct sink **v, size_t n)
+{
+    pthread_mutex_lock(&k->lock);
+    for (size_t i = 0; i < n; i++) {
+        v[i]->next = k->out;
+        k->out = v[i];
+    }
+    pthread_mutex_unlock(&k->lock);
+    loop_wake(k->w->loop);
+}
+
+static void keep_group(struct keep_thread *t, struct sink **v, struct lake_item *items, size_t n)
+{
+    struct pawl_err err = {0};
+    for (size_t i = 0; i < n; i++) {
+        items[i] = (struct lake_item){.type = sv_of(v[i]->type)};
+        if (v[i]->file)
+            items[i].file = v[i]->file;
+        else if (v[i]->spool)
+            items[i].spool = v[i]->spool;
+        else
+            items[i].body = sv_make(str_cstr(&v[i]->body), v[i]->body.len);
+    }
+    int rc = lake_keep(t->lake, items, n, &err);
+    for (size_t i = 0; i < n; i++) {
+        v[i]->spool = NULL;
+        v[i]->item = items[i];
+        if (rc < 0) {
+            v[i]->item.rc = rc;
+            v[i]->item.err = err;
+        }
+    }
+    give_back(t->all, v, n);
+}
+
+static void *keep_main(void *arg)
+{
+    struct keep_thread *t = arg;
+    AUTO_FREE struct sink **v = mem_zalloc(KEEP_MAX, sizeof(struct sink *));
+    AUTO_FREE struct lake_item *items = mem_zalloc(KEEP_MAX, sizeof(*items));
+    for (size_t n; (n = take_some(t->all, v));)
+        keep_group(t, v, items, n);
+    return NULL;
+}
+
+void keep_init(struct worker *w)
+{
+    w->keep.w = w;
+    w->keep.in_last = &w->keep.in;
+    threads_init(&w->keep.lock, &w->keep.cond);
+}
+
+void keep_done(struct worker *w)
+{
+    struct keeping *k = &w->keep;
+    pthread_mutex_lock(&k->lock);
+    k->quit = true;
+    pthread_cond_broadcast(&k->cond);
+    pthread_mutex_unlock(&k->lock);
+    for (size_t i = 0; i < KEEP_THREADS; i++) {
+        if (k->threads[i].started)
+            pthread_join(k->threads[i].thread, NULL);
+        lake_close(k->threads[i].lake);
+    }
+    lake_close(k->lake);
+    pthread_mutex_destroy(&k->lock);
+    pthread_cond_destroy(&k->cond);
+}
+
+/* ---- sinks ---- */
+
+static struct sink *make(struct run *r)
+{
+    struct sink *s = mem_zalloc(1, sizeof(*s));
+    s->w = OWNER(r, struct attempt, run)->w;
+    s->body = STR_INIT(SINK_MEMORY);
+    return s;
+}
+
+struct sink *keep_sink_open(struct run *r)
+{
+    return make(r);
+}
+
+static int spool(struct sink *s, struct pawl_err *err)
+{
+    int rc = open_lake(&s->w->keep, err);
+    if (rc == 0)
+        rc = lake_spool_open(s->w->keep.lake, &s->spool, err);
+    if (rc == 0 && s->body.len)
+        rc = lake_spool_write(s->spool, str_sv(&s->body), err);
+    if (rc == 0)
+        str_done(&s->body);
+    return rc;
+}
+
+int keep_sink_write(struct sink *s, struct sv bytes, struct pawl_err *err)
+{
+    if (!s->spool && s->body.len + bytes.n <= SINK_MEMORY) {
+        str_add(&s->body, bytes);
+        return 0;
+    }
+    if (!s->spool && spool(s, err) < 0)
+        return err->code;
+    return lake_spool_write(s->spool, bytes, err);
+}
+
+void keep_sink_drop(struct sink *s)
+{
+    if (!s)
+        return;
+    lake_spool_drop(s->spool);
+    str_done(&s->body);
+    free(s->file);
+    free(s->name);
+    free(s->type);
+    free(s);
+}
+
+static int start_thread(struct keeping *k, struct keep_thread *t, struct pawl_err *err)
+{
+    if (t->started)
+        return 0;
+    t->all = k;
+    int rc = t->lake ? 0 : open_handle(k, &t->lake, err);
+    if (rc == 0)
+        rc = threads_start(&t->thread, keep_main, t, err);
+    t->started = rc == 0;
+    return rc;
+}
+
+/* The second one only when the first is behind. */
+static int start(struct keeping *k, struct pawl_err *err)
+{
+    int rc = open_lake(k, err);
+    if (rc == 0)
+        rc = start_thread(k, &k->threads[0], err);
+    for (size_t i = 1; rc == 0 && i < KEEP_THREADS && k->away > i; i++)
+        rc = start_thread(k, &k->threads[i], err);
+    return rc;
+}
+
+void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg)
+{
+    struct keeping *k = &s->w->keep;
+    s->name = mem_dup(name.p, name.n);
+    s->type = type.p ? mem_dup(type.p, type.n) : NULL;
+    s->done = done;
+    s->arg = arg;
+    s->next = NULL;
+    k->away++;
+    if (start(k, &s->item.err) < 0) { /* the answer comes later all the same */
+        s->item.rc = s->item.err.code;
+        give_back(k, &s, 1);
+        return;
+    }
+    pthread_mutex_lock(&k->lock);
+    *k->in_last = s;
+    k->in_last = &s->next;
+    pthread_cond_signal(&k->cond);
+    pthread_mutex_unlock(&k->lock);
+}
+
+void keep_file(struct run *r, const char *path, struct sv name, struct sv type, kept_fn *done,
+               void *arg)
+{
+    struct sink *s = make(r);
+    s->file = mem_strdup(path);
+    keep_sink(s, name, type, done, arg);
+}
+
+static void tell(struct sink *s)
+{
+    struct worker *w = s->w;
+    const struct lake_item *i = &s->item;
+    struct kept kept = {.rc = i->rc, .message = i->err.msg};
+    if (i->rc == 0) {
+        kept.what = (struct artifact){.name = sv_of(s->name),
+                                      .type = sv_of(s->type),
+                                      .size = i->size,
+                                      .stored = i->stored,
+                                      .codec = i->codec,
+                                      .place = sv_of(i->place)};
+        memcpy(kept.what.sha256, i->sha256, SHA256_LEN);
+        metric_add(&w->metrics, METRIC_lake_objects, 1);
+        metric_add(&w->metrics, METRIC_lake_bytes, i->size);
+    }
+    s->done(s->arg, &kept);
+    keep_sink_drop(s);
+}
+
+void keep_news(struct worker *w)
+{
+    struct keeping *k = &w->keep;
+    pthread_mutex_lock(&k->lock);
+    struct sink *s = k->out;
+    k->out = NULL;
+    pthread_mutex_unlock(&k->lock);
+    for (struct sink *next; s; s = next) {
+        next = s->next;
+        k->away--;
+        tell(s);
+    }
+}

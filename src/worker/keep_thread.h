@@ -1,0 +1,54 @@
+/* The lake's threads: they hash, compress and sync what runs want kept. One takes all that waits at
+ * once, so that many share a sync; while it waits for the disk the other writes the next ones.
+ * Answers go back to the loop, which tells the handlers. */
+#ifndef PAWL_WORKER_KEEP_THREAD_H
+#define PAWL_WORKER_KEEP_THREAD_H
+
+#include "handler.h"
+#include "lake.h"
+#include "worker.h"
+#include <pthread.h>
+
+struct worker;
+struct sink;
+
+enum { KEEP_THREADS = 2 };
+
+struct keep_thread {
+    struct keeping *all;
+    pthread_t thread;
+    bool started;
+    struct lake *lake; /* the thread's own, opened by the loop before it starts */
+};
+
+struct keeping {
+    struct worker *w;
+    struct lake *lake;   /* the loop's, for spools; opened when first needed */
+    struct boot opening; /* when that last failed: it is not tried for each job */
+    struct pawl_err open_err;
+    struct keep_thread threads[KEEP_THREADS];
+    size_t away; /* sinks whose answer is outstanding; the loop's */
+
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t cond;
+    struct sink *in, **in_last;
+    struct sink *out;
+    bool quit;
+};
+
+void keep_init(struct worker *w);
+void keep_done(struct worker *w); /* ends the thread; nothing is outstanding any more */
+/* Loop thread, after a wake-up: tell what was kept. */
+void keep_news(struct worker *w);
+/* Is there room for artifacts? Otherwise why not, for people. */
+bool keep_room(struct worker *w, struct str *why);
+
+/* The part of run_services that is about bytes. */
+struct sink *keep_sink_open(struct run *r);
+int keep_sink_write(struct sink *s, struct sv bytes, struct pawl_err *err);
+void keep_sink_drop(struct sink *s);
+void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg);
+void keep_file(struct run *r, const char *path, struct sv name, struct sv type, kept_fn *done,
+               void *arg);
+
+#endif

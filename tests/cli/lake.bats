@@ -1,0 +1,253 @@
+load helper
+
+# The lake through the real binary: bodies fetched from a server of this machine, then printed, exported,
+# verified, damaged and repaired.
+
+setup_file() {
+    cat >"$BATS_FILE_TMPDIR/server.py" <<'P'
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    bodies = {"/a": (b"<p>a</p>\n" * 100, "text/html; charset=utf-8"), "/b": (b"plain b\n", "text/plain"),
+              "/same": (b"plain b\n", "text/plain"), "/bin": (bytes(range(256)) * 9, "application/octet-stream"),
+              "/a?raw": (b"raw of a\n", "text/plain")}
+    def do_GET(self):
+        body, kind = self.bodies.get(self.path, (None, None))
+        self.send_response(200 if body else 404)
+        body = body or b"no such page\n"
+        if kind:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_port, flush=True)
+server.serve_forever()
+P
+    python3 "$BATS_FILE_TMPDIR/server.py" >"$BATS_FILE_TMPDIR/port" 3>&- &
+    echo $! >"$BATS_FILE_TMPDIR/pid"
+    local end=$((SECONDS + 20))
+    until [ -s "$BATS_FILE_TMPDIR/port" ]; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+
+teardown_file() {
+    kill "$(cat "$BATS_FILE_TMPDIR/pid")"
+}
+
+# fetched OPTION… -- PATH…: these paths of the server, fetched.
+fetched() {
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    base="http://127.0.0.1:$(cat "$BATS_FILE_TMPDIR/port")"
+    grep -q allow_private pawl.yaml || printf 'fetch: {allow_private: true}\n' >>pawl.yaml
+    pawl fetch -q "${options[@]}" "${@/#/$base}"
+    pawl run -q --drain --no-fail
+}
+
+# old FILE…: as if kept long ago, beyond what a running job could have written.
+old() {
+    touch -d '2 hours ago' "$@"
+}
+
+# object ID NAME: the file of an artifact.
+object() {
+    pawl export | python3 -c 'import json, sys
+for line in sys.stdin:
+    d = json.loads(line)
+    if [str(d["job"]), d["variant"]] == sys.argv[1:]: print(d["path"])' "$1" "$2"
+}
+
+@test "cat: the bytes, by name where there are several" {
+    fetched -- /b /bin
+    same "plain b" "$(pawl cat 1)"
+    same "plain b" "$(pawl cat 1 body)"
+    pawl cat 2 >bin
+    cmp bin <(python3 -c 'import sys; sys.stdout.buffer.write(bytes(range(256)) * 9)')
+    try 3 cat 1 other
+    says "job 1 has no artifact named 'other'; it has body"
+}
+
+@test "cat: a terminal gets text made harmless, and no bytes" {
+    fetched -- /b /bin
+    same "plain b" "$(script -qec "$PAWL cat 1" /dev/null | tr -d '\r')"
+    run script -qec "$PAWL cat 2" /dev/null
+    same 2 "$status"
+    [[ "$output" == *"--force"* ]]
+    script -qec "$PAWL cat 2 --force" /dev/null | grep -aq '0123456789'
+}
+
+@test "compressed artifacts read as they came" {
+    printf 'lake: {compress: {types: [text/html]}}\n' >>pawl.yaml
+    fetched -- /a /b
+    same "900" "$(pawl cat 1 | wc -c)"
+    try 0 show 1 --json
+    same "zstd 900 True" "$(json '"%s %s %s" % (d["artifacts"][0]["codec"], d["artifacts"][0]["size"],
+        d["artifacts"][0]["stored"] < 900)')"
+    try 0 export
+    same "None True" "$(python3 -c 'import json, sys
+a, b = sorted(map(json.loads, sys.argv[1].splitlines()), key=lambda d: d["job"]); print(a["path"], b["path"] is not None)' "$output")"
+    try 0 export --format sha256sum
+    same 1 "${#lines[@]}"
+    says "1 compressed artifact left out"
+    try 0 verify
+    says "2 artifacts read"
+    try 0 export --format files --to out
+    same "900 8" "$(stat -c %s out/1-body.html out/2-body.txt | xargs)"
+}
+
+@test "export: lines, and a list that sha256sum accepts" {
+    fetched --variant raw='{url}?raw' --variant html='{url}' -- /a
+    fetched -- /b /missing
+    try 0 export --queue fetch
+    same 3 "${#lines[@]}"
+    same "raw 200 text/plain 9 1" "$(python3 -c 'import json, sys
+d = min((json.loads(line) for line in sys.argv[1:]), key=lambda d: d["job"])
+print(d["variant"], d["status"], d["type"], d["size"], d["job"])' "${lines[@]}")"
+    same "fetched_at job path queue sha256 size status type url variant" "$(python3 -c 'import json, sys
+print(*sorted(json.loads(sys.argv[1])))' "${lines[0]}")"
+    try 0 export --name html --json
+    same "1 $base/a" "$(json '"%s %s" % (len(d), d[0]["url"])')"
+    pawl export --format sha256sum >sums
+    same 3 "$(wc -l <sums)"
+    sha256sum -c --quiet sums
+    try 0 export --format files --to out
+    same "1-raw.txt 2-html.html 3-body.txt" "$(ls out | xargs)"
+    same "$(sort <(cut -d' ' -f1 sums))" "$(sha256sum out/* | cut -d' ' -f1 | sort)"
+    try 0 export --queue none
+    same "" "$output"
+}
+
+@test "show and report tell of fetches" {
+    fetched -- /b /missing
+    try 0 show 1 --json
+    same "200 text/plain 8 body 8" "$(json '"%s %s %s %s %s" % (d["fetch"]["status"], d["fetch"]["content_type"],
+        d["fetch"]["body_bytes"], d["artifacts"][0]["name"], d["artifacts"][0]["size"])')"
+    same "$(printf 'plain b\n' | sha256sum | cut -d' ' -f1)" "$(json 'd["artifacts"][0]["sha256"]')"
+    try 0 show 1
+    prints "artifacts"
+    prints "answer       200, 8 B"
+    try 0 show 2 --json
+    same "404 []" "$(json '"%s %s" % (d["fetch"]["status"], d["artifacts"])')"
+    try 0 report --json
+    same "1 0 1" "$(json '"%s %s %s" % (d["fetches"]["fetched"], d["fetches"]["not_modified"], d["fetches"]["failed"])')"
+    try 0 report
+    prints "fetched  1, 0 not modified, 1 failed"
+}
+
+@test "plan: means of what was fetched" {
+    fetched -- /a /b
+    pawl fetch -q "$base/c" "$base/d"
+    try 0 plan --json
+    same "2 $((2 * (900 + 8) / 2)) False False" "$(json '"%s %s %s %s" % (d["items"], d["disk"]["bytes"],
+        d["disk"]["guess"], d["fetch_guess"])')"
+}
+
+@test "verify: all is well, and a sample" {
+    fetched -- /a /b /same /bin
+    try 0 verify
+    says "4 artifacts read"
+    says "all is well"
+    same "" "$output"
+    try 0 verify --sample 50 --json
+    same "4 True []" "$(json '"%s %s %s" % (d["artifacts"], d["checked"] <= 4, d["findings"])')"
+}
+
+@test "verify: missing and damaged bytes: a list, exit 1; --repair queues them again" {
+    fetched -- /a /b /bin
+    a=$(object 1 body) b=$(object 2 body)
+    rm "$a"
+    chmod u+w "$b"
+    printf 'plain c\n' >"$b"
+    old "$b"
+    try 1 verify
+    prints "missing"
+    prints "damaged"
+    says "3 artifacts read"
+    says "1 missing, 1 damaged"
+    try 1 verify --json
+    same "1 1 0 None" "$(json '"%s %s %s %s" % (d["missing"], d["damaged"], d["orphan"], d["repaired"])')"
+    same "[1, 2]" "$(json 'sorted(f["job"] for f in d["findings"])')"
+    try 1 verify --repair -n
+    try 2 verify --repair </dev/null
+    says "nobody is here to ask"
+    same "done done" "$(state 1) $(state 2)"
+    try 0 verify --repair --yes
+    says "repaired: 2 rows removed, 2 jobs queued again, 1 file deleted"
+    same "queued queued done" "$(state 1) $(state 2) $(state 3)"
+    pawl run -q --drain
+    try 0 verify
+    same "plain b" "$(pawl cat 2)"
+}
+
+@test "verify --repair: orphans and leftovers go, unless they are young; what a row names stays" {
+    fetched -- /a /b
+    pawl prune -q --state done --older-than 0s --yes
+    try 0 verify # artifacts outlive their jobs
+    says "2 artifacts read"
+    sum=$(echo 'nobody knows these' | sha256sum | cut -d' ' -f1)
+    mkdir -p "lake/objects/${sum:0:2}"
+    orphan="lake/objects/${sum:0:2}/$sum" left="lake/tmp/${sum:0:32}"
+    echo 'nobody knows these' >"$orphan"
+    echo 'half' >"$left"
+    try 0 verify --repair --yes
+    says "2 too young to judge"
+    [ -e "$orphan" ]
+    old "$orphan" "$left"
+    old "$(pawl export | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["path"])')"
+    try 1 verify
+    says "1 without a row, 1 left over"
+    try 1 verify --json
+    same "['orphan', 'temporary']" "$(json 'sorted(f["what"] for f in d["findings"])')"
+    try 0 verify --repair --yes
+    says "repaired: 0 rows removed, 0 jobs queued again, 2 files deleted"
+    [ ! -e "$orphan" ]
+    [ ! -e "$left" ]
+    try 0 verify
+    says "2 artifacts read"
+}
+
+@test "verify --repair: damaged bytes that are young are left, with their rows" {
+    fetched -- /b
+    b=$(object 1 body)
+    chmod u+w "$b"
+    printf 'plain c\n' >"$b"
+    try 1 verify --repair --yes
+    says "1 left, a job may be using them"
+    same done "$(state 1)"
+    old "$b"
+    try 0 verify --repair --yes
+    same queued "$(state 1)"
+}
+
+@test "verify: two rows of one damaged object" {
+    fetched -- /b /same
+    b=$(object 1 body)
+    same "$b" "$(object 2 body)"
+    chmod u+w "$b"
+    printf 'plain c\n' >"$b"
+    old "$b"
+    try 1 verify --json
+    same 2 "$(json 'd["damaged"]')"
+    try 0 verify --repair --yes
+    says "repaired: 2 rows removed, 2 jobs queued again, 1 file deleted"
+    pawl run -q --drain
+    try 0 verify
+}
+
+@test "verify: a lake that is not there is no finding for each row" {
+    fetched -- /b
+    mv lake elsewhere
+    try 3 verify --repair --yes
+    says "no lake at lake"
+    same done "$(state 1)"
+    mv elsewhere lake
+    try 0 verify
+}

@@ -1,0 +1,70 @@
+# What is about a file: names and paths of stores, files that are none, backups, private stores.
+# store: sqlite
+load helper
+
+@test "no store: which one, and none is made" {
+    try 3 list
+    says "pawl: no store at ./pawl.db"
+    try 3 --store some/where.db list
+    says "pawl: no store at some/where.db"
+    [ ! -e pawl.db ]
+}
+
+@test "the store: flag, environment, configuration, default" {
+    try 0 --store sqlite:flag.db add -- true
+    [ -e flag.db ]
+    PAWL_STORE=env.db try 0 add -- true
+    [ -e env.db ]
+    echo 'store: sqlite:conf.db' >pawl.yaml
+    try 0 add -- true
+    [ -e conf.db ]
+    try 0 --store plain.db add -- true
+    [ -e plain.db ]
+    rm pawl.yaml
+    try 0 add -- true
+    [ -e pawl.db ]
+}
+
+@test "backup: a store of its own; never over a file" {
+    pawl add --key k -- true
+    try 0 backup copy.db
+    same 1 "$(pawl --store copy.db list -o ndjson | wc -l)"
+    try 5 backup copy.db
+    try 2 backup
+}
+
+@test "a file that is not a store: exit 4, left alone" {
+    echo "this is not a database, just some text that is long enough to be one page" >pawl.db
+    cp pawl.db before
+    for command in list "add -- true" "run --drain"; do
+        try 4 $command
+    done
+    cmp pawl.db before
+    rm pawl.db
+    python3 -c 'import sqlite3; sqlite3.connect("pawl.db").execute("create table t(x)")'
+    try 4 add -- true
+    try 4 list
+}
+
+@test "a folder that is not there or not writable: exit 6" {
+    try 6 --store missing/pawl.db add -- true
+    [ "$(id -u)" -ne 0 ] || skip "root may write everywhere"
+    mkdir locked
+    chmod 500 locked
+    try 6 --store locked/pawl.db add -- true
+}
+
+@test "each: a private store, kept until all are done" {
+    export XDG_STATE_HOME="$PWD/state"
+    try 7 each 'test -e good || test {} = a' ::: a b
+    says "jobs are kept in sqlite:$PWD/state/pawl/each-"
+    [ -n "$(ls state/pawl)" ]
+    touch good
+    try 0 each 'test -e good || test {} = a' ::: a b
+    says "1 done, 1 done before"
+    [ -z "$(ls state/pawl)" ]
+    [ ! -e pawl.db ]
+    try 0 add -- true
+    try 0 each echo ::: a
+    says "jobs are kept in sqlite:pawl.db"
+}
