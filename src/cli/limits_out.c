@@ -3,10 +3,27 @@
 int limits_load(struct cli *c, struct arena *a, struct limits *out, struct pawl_err *err)
 {
     struct limits l = {0};
-    int rc = c->store->ops->policy(c->store, a, &l.v, &l.n, &l.order, &l.aging, err);
-    if (rc == 0)
-        *out = l;
-    return rc;
+    size_t n;
+    int rc = c->store->ops->policy(c->store, a, &l.v, &n, &l.order, &l.aging, err);
+    if (rc < 0)
+        return rc;
+    l.unset = arena_zalloc(a, n + 1, sizeof(*l.unset));
+    for (size_t i = 0; i < n; i++) {
+        if (l.v[i].unset)
+            l.unset[l.n_unset++] = l.v[i].spec.name;
+        else
+            l.v[l.n++] = l.v[i];
+    }
+    *out = l;
+    return 0;
+}
+
+bool limits_unset(const struct limits *l, struct sv name)
+{
+    for (size_t i = 0; i < l->n_unset; i++)
+        if (sv_eq(l->unset[i], name))
+            return true;
+    return false;
 }
 
 struct breaker_spec limits_breaker(const struct config *config)

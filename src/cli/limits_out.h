@@ -8,6 +8,8 @@
 struct limits {
     struct limit_view *v; /* by name, in the arena */
     size_t n;
+    struct sv *unset; /* names of those that were removed by hand */
+    size_t n_unset;
     enum claim_order order;
     struct dur aging;
 };
@@ -17,6 +19,7 @@ PAWL_MUST_USE int limits_load(struct cli *c, struct arena *a, struct limits *out
 struct breaker_spec limits_breaker(const struct config *config);
 /* NULL: there is none of that name. */
 const struct limit_view *limits_find(const struct limits *l, struct sv name);
+bool limits_unset(const struct limits *l, struct sv name);
 /* NOTFOUND naming the nearest. */
 int limit_unknown(const struct limits *l, const char *name, struct pawl_err *err);
 

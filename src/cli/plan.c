@@ -74,7 +74,7 @@ const struct tally_entry *tally_find(const struct tally *t, struct sv queue, str
 
 void plan_init(struct plan *p)
 {
-    *p = (struct plan){.mean = PLAN_GUESS_TIME, .polite = SIZE_MAX, .free_bytes = -1};
+    *p = (struct plan){.mean = PLAN_GUESS_TIME, .free_bytes = -1};
     tally_init(&p->lanes);
     tally_init(&p->sizes);
     tally_init(&p->gate_index);
@@ -107,11 +107,9 @@ static size_t gates_of(struct plan *p, const struct tally_entry *lane, size_t *o
                        struct sv *values)
 {
     size_t n = limits_of(p->limits, p->n_limits, lane->queue, SV("fetch"), lane->name, out, values);
-    size_t kept = 0;
     for (size_t i = 0; i < n; i++)
-        if (out[i] != p->polite || !http_host_loopback(lane->name))
-            out[kept++] = (size_t)(plan_gate(p, out[i], values[i]) - p->gates);
-    return kept;
+        out[i] = (size_t)(plan_gate(p, out[i], values[i]) - p->gates);
+    return n;
 }
 
 /* A guess of how long a fetch takes decides nothing where a rate is known. */

@@ -46,7 +46,6 @@ struct plan {
     struct tally sizes; /* ("", host) → bodies, bytes on disk */
     const struct limit_spec *limits;
     size_t n_limits;
-    size_t polite;   /* index of the built-in limit, which leaves loopback alone; SIZE_MAX: none */
     struct dur mean; /* of a fetch */
     bool mean_known; /* false: a guess */
     int64_t slots;   /* that fetches have in one worker */

@@ -85,32 +85,19 @@ int plan_load_file(struct cli *c, struct plan *p, struct sv queue, const char *f
 
 /* ---- limits ---- */
 
-static bool configured(const struct config *g, struct sv name)
+/* Of the built-in limits those that nobody set, configured or removed. */
+static size_t add_built_in(const struct limits *have, struct limit_spec *v, size_t n)
 {
-    for (size_t i = 0; i < g->n_limits; i++)
-        if (sv_eq(name, sv_of(g->limits[i].name)))
-            return true;
-    return false;
-}
-
-/* Every host alone: two at a time, one a second; the politeness that holds unless told otherwise.
- */
-static struct limit_spec polite(void)
-{
-    struct limit_spec s = limit_default(NULL);
-    s.name = SV("every-host");
-    s.kind = SV("fetch");
-    s.each = EACH_HOST;
-    s.concurrency = 2;
-    s.rate = (struct rate){1, DUR_S(1)};
-    return s;
-}
-
-static bool is_polite(const struct limit_spec *s)
-{
-    const struct limit_spec p = polite();
-    return sv_eq(s->name, p.name) && s->each == p.each && s->concurrency == p.concurrency &&
-           rate_interval(s->rate) == rate_interval(p.rate) && sv_eq(s->kind, p.kind);
+    size_t n_own, kept = n;
+    const struct limit_spec *own = limits_built_in(&n_own);
+    for (size_t i = 0; i < n_own; i++) {
+        bool known = limits_unset(have, own[i].name);
+        for (size_t k = 0; k < n && !known; k++)
+            known = sv_eq(v[k].name, own[i].name);
+        if (!known)
+            v[kept++] = own[i];
+    }
+    return kept;
 }
 
 /* What holds once a worker runs: by hand first, then the configuration if it says anything, else
@@ -120,28 +107,24 @@ int plan_load_limits(struct cli *c, struct plan *p, struct arena *a, struct pawl
     struct limits have = {0};
     struct policy conf = {0};
     struct sv text;
+    size_t n = 0, n_own;
     int rc = c->store ? limits_load(c, a, &have, err) : 0;
     if (rc == 0)
         rc = policy_make(c->config, a, &conf, &text, err);
     if (rc < 0)
         return rc;
-    struct limit_spec *v = arena_zalloc(a, have.n + conf.n_limits + 1, sizeof(*v));
-    size_t n = 0, at = SIZE_MAX;
+    limits_built_in(&n_own);
+    struct limit_spec *v = arena_zalloc(a, have.n + conf.n_limits + n_own, sizeof(*v));
     for (size_t i = 0; i < have.n; i++)
         if (have.v[i].by_operator || !c->config->policy_given)
             v[n++] = have.v[i].spec;
     for (size_t i = 0; i < conf.n_limits && (c->config->policy_given || !c->store); i++) {
         const struct limit_view *known = limits_find(&have, conf.limits[i].name);
-        if (!known || !known->by_operator)
+        if (known ? !known->by_operator : !limits_unset(&have, conf.limits[i].name))
             v[n++] = conf.limits[i];
     }
-    for (size_t i = 0; i < n; i++)
-        at = sv_eq(v[i].name, polite().name) ? i : at;
-    if (at == SIZE_MAX)
-        v[at = n++] = polite();
-    p->polite = is_polite(&v[at]) && !configured(c->config, v[at].name) ? at : SIZE_MAX;
     p->limits = v;
-    p->n_limits = n;
+    p->n_limits = add_built_in(&have, v, n);
     p->slots = c->config->fetch_slots;
     for (size_t i = 0; i < c->config->n_pools; i++)
         if (!strcmp(c->config->pools[i].kind, "fetch"))

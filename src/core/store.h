@@ -363,6 +363,7 @@ struct act_result {
 
 struct limit_view {
     struct limit_spec spec; /* what holds */
+    bool unset;             /* removed by hand: nothing holds, spec has its name only */
     bool by_operator;       /* set by hand: the configuration's does not count */
     bool in_config;         /* `limit reset` has something to return to */
     bool built_in;          /* what it returns to is pawl's own (limits_built_in()) */
@@ -553,7 +554,7 @@ struct store_ops {
      * atomic with: event. */
     int (*policy_apply)(struct store *s, const struct policy *p, struct sv text, bool *out_changed,
                         struct pawl_err *err);
-    /* does: all limits by name, and the order. */
+    /* does: all limits by name, those removed by hand too, and the order. */
     int (*policy)(struct store *s, struct arena *a, struct limit_view **out, size_t *out_n,
                   enum claim_order *out_order, struct dur *out_aging, struct pawl_err *err);
     /* does: change one limit by hand; SET takes spec whole, the others its name. Holds for every

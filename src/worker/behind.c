@@ -50,9 +50,10 @@ static int read_limits(struct behind *b, struct store *s, struct pawl_err *err)
     b->limits = arena_zalloc(b->arena, n, sizeof(*b->limits));
     b->matched = arena_zalloc(b->arena, n, sizeof(*b->matched));
     b->values = arena_zalloc(b->arena, n, sizeof(*b->values));
+    b->n_limits = 0;
     for (size_t i = 0; i < n; i++)
-        b->limits[i] = v[i].spec;
-    b->n_limits = n;
+        if (!v[i].unset)
+            b->limits[b->n_limits++] = v[i].spec;
     return 0;
 }
 

@@ -341,6 +341,17 @@ Y
     same "slow 2940000" "$(plan_of '"%s %s" % (d["bound_by"]["limit"], d["eta_ms"])')"
 }
 
+@test "plan: a limit that was removed by hand binds nothing" {
+    for i in $(seq 40); do echo "https://a.example/$i"; done >list
+    pawl add --kind noop >/dev/null
+    try 0 limit unset every-host
+    try 0 plan list --json
+    same "None None" "$(plan_of '"%s %s" % (d["bound_by"]["limit"], h["a.example"].get("limit"))')"
+    try 0 limit reset every-host
+    try 0 plan list --json
+    same "every-host" "$(plan_of 'd["bound_by"]["limit"]')"
+}
+
 @test "plan: permits bind where there is no rate" {
     for i in $(seq 40); do echo "https://a.example/$i"; done >list
     try 0 limit set every-host --each host --kind fetch --concurrency 4 --rate none

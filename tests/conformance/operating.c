@@ -23,7 +23,12 @@ enum limit_outcome act_on(struct fixture *f, enum limit_act act, const char *nam
 struct limits all_limits(struct fixture *f)
 {
     struct limits l;
-    OK(f->s->ops->policy(f->s, &f->a, &l.v, &l.n, &l.order, &l.aging, &f->e));
+    size_t n, kept = 0;
+    OK(f->s->ops->policy(f->s, &f->a, &l.v, &n, &l.order, &l.aging, &f->e));
+    for (size_t i = 0; i < n; i++)
+        if (!l.v[i].unset)
+            l.v[kept++] = l.v[i];
+    l.n = kept;
     return l;
 }
 

@@ -173,7 +173,10 @@ static bool order_is_plain(struct side *d)
     struct dur aging;
     size_t n = 0;
     int rc = d->s->ops->policy(d->s, &d->a, &v, &n, &order, &aging, &d->e);
-    return rc == 0 && n == 0 && order == ORDER_FIFO;
+    bool limited = false;
+    for (size_t i = 0; i < n; i++)
+        limited |= !v[i].unset;
+    return rc == 0 && !limited && order == ORDER_FIFO;
 }
 
 static void note_hint(struct side *d, const struct lease *l)

@@ -201,14 +201,26 @@ static void test_an_operator_has_the_last_word_on_what_is_built_in(void **state)
     }
 }
 
+static bool told_unset(struct fixture *f, const char *name)
+{
+    struct limits l;
+    bool found = false;
+    OK(f->s->ops->policy(f->s, &f->a, &l.v, &l.n, &l.order, &l.aging, &f->e));
+    for (size_t i = 0; i < l.n; i++)
+        found |= l.v[i].unset && sv_eq(l.v[i].spec.name, sv_of(name));
+    return found;
+}
+
 static void test_one_that_no_worker_brought_can_be_removed(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(act_on(f, LIMIT_UNSET, "every-host"), LIMIT_OK);
     apply(f, NULL, "");
     assert_int_equal(all_limits(f).n, 0);
+    assert_true(told_unset(f, "every-host"));
     assert_int_equal(act_on(f, LIMIT_RESET, "every-host"), LIMIT_OK);
     assert_int_equal(all_limits(f).n, 1);
+    assert_false(told_unset(f, "every-host"));
 }
 
 static void test_the_order_and_aging_are_kept(void **state)

@@ -462,7 +462,7 @@ int pg_policy(struct store *s, struct arena *a, struct limit_view **out, size_t 
     struct pg *p = pg_of(s);
     AUTO_RESULT r = NULL;
     struct limit_row *rows;
-    size_t n, kept = 0;
+    size_t n;
     int rc = pg_read_begin(p, err);
     if (rc < 0)
         return rc;
@@ -473,16 +473,17 @@ int pg_policy(struct store *s, struct arena *a, struct limit_view **out, size_t 
     if (rc < 0)
         return rc;
     struct limit_view *v = arena_zalloc(a, n + 1, sizeof(*v));
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].text.p)
-            v[kept++] =
-                (struct limit_view){.spec = rows[i].spec,
-                                    .by_operator = rows[i].by_operator,
-                                    .in_config = rows[i].config.p != NULL,
-                                    .built_in = limit_is_built_in(rows[i].name, rows[i].config),
-                                    .changed_at = rows[i].changed_at};
+    for (size_t i = 0; i < n; i++) {
+        v[i] = (struct limit_view){.spec = rows[i].spec,
+                                   .unset = !rows[i].text.p,
+                                   .by_operator = rows[i].by_operator,
+                                   .in_config = rows[i].config.p != NULL,
+                                   .built_in = limit_is_built_in(rows[i].name, rows[i].config),
+                                   .changed_at = rows[i].changed_at};
+        v[i].spec.name = rows[i].name;
+    }
     *out = v;
-    *out_n = kept;
+    *out_n = n;
     *out_order = (enum claim_order)res_int(r, 0, 1);
     *out_aging = DUR_US(res_i64(r, 0, 2));
     return 0;

@@ -111,7 +111,7 @@ static int read_gate(struct sq *q, const struct limit_spec *limit, struct sv val
 static int read_gates(struct sq *q, struct arena *a, struct explain_view *out, struct pawl_err *err)
 {
     struct limit_view *limits;
-    size_t n;
+    size_t n, held = 0;
     enum claim_order order;
     struct dur aging;
     if (store_policy(&q->base, a, &limits, &n, &order, &aging, err) < 0)
@@ -120,9 +120,10 @@ static int read_gates(struct sq *q, struct arena *a, struct explain_view *out, s
     AUTO_FREE size_t *which = mem_zalloc(n + 1, sizeof(*which));
     AUTO_FREE struct sv *values = mem_zalloc(n + 1, sizeof(*values));
     for (size_t i = 0; i < n; i++)
-        specs[i] = limits[i].spec;
+        if (!limits[i].unset)
+            specs[held++] = limits[i].spec;
     const struct job_view *j = &out->job;
-    size_t found = limits_of(specs, n, j->queue, j->kind, j->host, which, values);
+    size_t found = limits_of(specs, held, j->queue, j->kind, j->host, which, values);
     struct gate_view *gates = arena_alloc(a, (found + 1) * sizeof(*gates));
     for (size_t i = 0; i < found; i++)
         if (read_gate(q, &specs[which[i]], values[i], out->now.us, a, &gates[i], err) < 0)

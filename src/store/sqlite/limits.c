@@ -496,15 +496,17 @@ static int read_limits(struct sq *q, struct arena *a, struct limit_view **out, s
     if (!s)
         return err->code;
     while ((rc = stmt_step(q, s, err, "limits")) == 1) {
-        if (sqlite3_column_type(s, 2) == SQLITE_NULL)
-            continue;
+        bool unset = sqlite3_column_type(s, 2) == SQLITE_NULL;
         ARRAY_GROW(v, n, cap);
-        v[n] = (struct limit_view){.in_config = sqlite3_column_type(s, 3) != SQLITE_NULL,
+        v[n] = (struct limit_view){.spec.name = column_copy(s, 1, a),
+                                   .unset = unset,
+                                   .in_config = sqlite3_column_type(s, 3) != SQLITE_NULL,
                                    .built_in = limit_is_built_in(column_sv(s, 1), column_sv(s, 3)),
                                    .by_operator = sqlite3_column_int(s, 4),
                                    .changed_at = {sqlite3_column_int64(s, 5)}};
-        if (limit_read(column_sv(s, 2), a, &v[n++].spec, err) < 0)
+        if (!unset && limit_read(column_sv(s, 2), a, &v[n].spec, err) < 0)
             return err->code;
+        n++;
     }
     *out = arena_alloc(a, (n + 1) * sizeof(**out));
     if (n)
