@@ -27,6 +27,11 @@ pawl() {
     "${PAWL:?}" "$@"
 }
 
+# Debian's: another one on the PATH may take a tenth of a second to start.
+python3() {
+    /usr/bin/python3 "$@"
+}
+
 on_postgres() {
     [ -n "${PAWL_POSTGRES_SCHEMA-}" ]
 }

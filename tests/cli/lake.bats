@@ -25,7 +25,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 P
-    python3 "$BATS_FILE_TMPDIR/server.py" >"$BATS_FILE_TMPDIR/port" 3>&- &
+    /usr/bin/python3 "$BATS_FILE_TMPDIR/server.py" >"$BATS_FILE_TMPDIR/port" 3>&- &
     echo $! >"$BATS_FILE_TMPDIR/pid"
     local end=$((SECONDS + 20))
     until [ -s "$BATS_FILE_TMPDIR/port" ]; do

@@ -131,7 +131,10 @@ void show_policy(struct sides *r)
             continue;
         str_addf(&d->text, "order %d aging %lld\n", order, (long long)aging.us);
         for (size_t i = 0; i < n; i++) {
-            limit_text(&v[i].spec, &d->text);
+            if (v[i].unset)
+                str_addf(&d->text, "unset " SV_FMT, SV_ARG(v[i].spec.name));
+            else
+                limit_text(&v[i].spec, &d->text);
             str_addf(&d->text, " %d %d %lld\n", v[i].by_operator, v[i].in_config,
                      (long long)mask_wall(r, v[i].changed_at).us);
         }
@@ -469,9 +472,9 @@ static void op_age(struct sides *r)
 void sides_limit(struct sides *r)
 {
     int what = roll(r, 100);
-    if (what < 10) {
+    if (what < 9) {
         op_limit_act(r);
-    } else if (what < 17) {
+    } else if (what < 16) {
         op_policy_apply(r);
     } else if (what < 22) {
         say(r, "policy");
@@ -482,12 +485,12 @@ void sides_limit(struct sides *r)
         op_admit(r);
     } else if (what < 42) {
         op_pace(r);
-    } else if (what < 48 && !r->in_group) {
+    } else if (what < 50 && !r->in_group) {
         op_breaker_act(r);
-    } else if (what < 54) {
+    } else if (what < 55) {
         say(r, "locks");
         show_locks(r, roll(r, 2) ? SV_NONE : pick_lock(r));
-    } else if (what < 61) {
+    } else if (what < 62) {
         op_lock_release(r);
     } else if (what < 69) {
         ask_explain(r);

@@ -176,7 +176,7 @@ static void one_request_serves_all(void **state)
     static struct ended ended[N];
     static char payload[2][128];
     struct job_given jobs[N];
-    RULES("User-agent: *\nDisallow: /b\nCrawl-delay: 0.5\n");
+    RULES("User-agent: *\nDisallow: /b\nCrawl-delay: 0.05\n");
     snprintf(payload[0], sizeof(payload[0]), "{\"url\":\"%s\"}", at("/a"));
     snprintf(payload[1], sizeof(payload[1]), "{\"url\":\"%s\"}", at("/b"));
     for (int i = 0; i < N; i++)
@@ -186,7 +186,7 @@ static void one_request_serves_all(void **state)
         check(&ended[i], i % 2 ? RUN_SKIPPED : RUN_DONE, CLASS_NONE, "");
     assert_int_equal(hits("/robots.txt"), 1);
     assert_int_equal(rig.recalls, 1);
-    assert_string_equal(rig.paced, "127.0.0.1=500ms ");
+    assert_string_equal(rig.paced, "127.0.0.1=50ms ");
     assert_int_equal(hits("/a"), N / 2);
 }
 

@@ -23,7 +23,7 @@ static bool read_ports(struct fetchserver *s, const char *path)
 
 static void become_server(int in, const char *ports, bool tls, const char *pages)
 {
-    const char *argv[10] = {"python3", FETCHSERVER, "--with-parent", "--port-file", ports};
+    const char *argv[10] = {"/usr/bin/python3", FETCHSERVER, "--with-parent", "--port-file", ports};
     int n = 5;
     if (tls)
         argv[n++] = "--tls";
@@ -32,7 +32,7 @@ static void become_server(int in, const char *ports, bool tls, const char *pages
         argv[n++] = pages;
     }
     dup2(in, 0);
-    execvp("python3", (char *const *)argv);
+    execv("/usr/bin/python3", (char *const *)argv);
     _exit(127);
 }
 
