@@ -130,10 +130,11 @@ static int choose(struct cli *c, job_id id, const char *name, struct arena *a,
     int rc = artifacts_load(c, &f, a, &all, err);
     if (rc < 0)
         return rc;
-    *out = all.n == 1 && !name ? &all.v[0] : NULL;
+    const struct artifact_view *v = all.v; /* in the arena */
+    *out = all.n == 1 && !name ? v : NULL;
     for (size_t i = 0; name && i < all.n; i++)
-        if (sv_eq(all.v[i].a.name, sv_of(name)))
-            *out = &all.v[i];
+        if (sv_eq(v[i].a.name, sv_of(name)))
+            *out = v + i;
     return *out ? 0 : not_one(c, id, name, &all, a, err);
 }
 

@@ -46,9 +46,9 @@ struct plan {
     struct tally sizes; /* ("", host) → bodies, bytes on disk */
     const struct limit_spec *limits;
     size_t n_limits;
-    struct dur mean; /* of a fetch */
-    bool mean_known; /* false: a guess */
-    int64_t slots;   /* that fetches have in one worker */
+    struct dur mean;             /* of a fetch */
+    bool mean_known;             /* false: a guess */
+    int64_t slots;               /* that fetches have in one worker */
     int64_t free_bytes, reserve; /* free -1: unknown */
     /* worked out */
     struct tally gate_index; /* (limit's name, value) → gate */

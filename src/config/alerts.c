@@ -179,41 +179,18 @@ static int finish_alert(struct reading *r, const struct yaml_node *n)
     return 0;
 }
 
-static const struct yaml_node *name_of(const struct yaml_node *entry)
-{
-    for (const struct yaml_node *m = entry->first; m; m = m->next)
-        if (sv_eq(m->name, SV("name")))
-            return m;
-    return NULL;
-}
-
-/* The name first: messages about the others call the alert by it. */
-static int read_members(struct reading *r, const struct yaml_node *n)
-{
-    const struct yaml_node *name = name_of(n);
-    if (!name)
-        return load_fail(r->l, n, "alerts", "name is missing");
-    if (read_member(r, name) < 0)
-        return PAWL_ECONFIG;
-    for (const struct yaml_node *m = n->first; m; m = m->next)
-        if (m != name && read_member(r, m) < 0)
-            return PAWL_ECONFIG;
-    return finish_alert(r, n);
-}
-
 static int read_alert(struct load *l, const struct yaml_node *n)
 {
     struct config *c = l->c;
-    if (n->type != YAML_MAP)
-        return load_fail(l, n, "alerts", "%s; a mapping is expected",
-                         yaml_is_null(n) ? "no value" : yaml_type_name(n));
-    if (c->n_alerts == ALERTS_MAX)
-        return load_fail(l, n, "alerts", "more than %d", ALERTS_MAX);
+    if (reading_entry(l, n, "alerts", c->n_alerts, ALERTS_MAX) < 0)
+        return PAWL_ECONFIG;
     c->alerts = mem_realloc(c->alerts, c->n_alerts + 1, sizeof(*c->alerts));
     struct alert_conf *a = &c->alerts[c->n_alerts++];
     *a = (struct alert_conf){.origin = load_origin(l, n), .every = DUR_S(60)};
     struct reading_alert one = {.r = {.l = l, .show = STR_INIT(1 << 20)}, .alert = a};
-    int rc = read_members(&one.r, n);
+    int rc = reading_members(&one.r, n, "alerts", read_member);
+    if (rc == 0)
+        rc = finish_alert(&one.r, n);
     str_done(&one.r.show);
     return rc;
 }

@@ -344,42 +344,19 @@ static int check_entry(struct reading *r, const struct yaml_node *n)
     return 0;
 }
 
-static const struct yaml_node *name_of(const struct yaml_node *entry)
-{
-    for (const struct yaml_node *m = entry->first; m; m = m->next)
-        if (sv_eq(m->name, SV("name")))
-            return m;
-    return NULL;
-}
-
-/* The name first: messages about the others call the limit by it. */
-static int read_members(struct reading *r, const struct yaml_node *n)
-{
-    const struct yaml_node *name = name_of(n);
-    if (!name)
-        return load_fail(r->l, n, "limits", "name is missing");
-    if (read_member(r, name) < 0)
-        return PAWL_ECONFIG;
-    for (const struct yaml_node *m = n->first; m; m = m->next)
-        if (m != name && read_member(r, m) < 0)
-            return PAWL_ECONFIG;
-    return check_entry(r, n);
-}
-
 static int read_limit(struct load *l, const struct yaml_node *n)
 {
     struct config *c = l->c;
-    if (n->type != YAML_MAP)
-        return load_fail(l, n, "limits", "%s; a mapping is expected",
-                         yaml_is_null(n) ? "no value" : yaml_type_name(n));
-    if (c->n_limits == LIMIT_ENTRIES_MAX)
-        return load_fail(l, n, "limits", "more than %d", LIMIT_ENTRIES_MAX);
+    if (reading_entry(l, n, "limits", c->n_limits, LIMIT_ENTRIES_MAX) < 0)
+        return PAWL_ECONFIG;
     c->limits = mem_realloc(c->limits, c->n_limits + 1, sizeof(*c->limits));
     struct limit_conf *x = &c->limits[c->n_limits++];
     *x = (struct limit_conf){.origin = load_origin(l, n),
                              .breaker = {-1, -1, -1, DUR_NONE, DUR_NONE, DUR_NONE}};
     struct reading_limit one = {.r = {.l = l, .show = STR_INIT(1 << 20)}, .limit = x};
-    int rc = read_members(&one.r, n);
+    int rc = reading_members(&one.r, n, "limits", read_member);
+    if (rc == 0)
+        rc = check_entry(&one.r, n);
     str_done(&one.r.show);
     return rc;
 }

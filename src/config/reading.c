@@ -137,6 +137,37 @@ int reading_secret(struct reading *r, const struct yaml_node *n, char **out)
     return 0;
 }
 
+int reading_entry(struct load *l, const struct yaml_node *n, const char *section, size_t have,
+                  size_t max)
+{
+    if (n->type != YAML_MAP)
+        return load_fail(l, n, section, "%s; a mapping is expected",
+                         yaml_is_null(n) ? "no value" : yaml_type_name(n));
+    return have < max ? 0 : load_fail(l, n, section, "more than %zu", max);
+}
+
+static const struct yaml_node *name_of(const struct yaml_node *entry)
+{
+    for (const struct yaml_node *m = entry->first; m; m = m->next)
+        if (sv_eq(m->name, SV("name")))
+            return m;
+    return NULL;
+}
+
+int reading_members(struct reading *r, const struct yaml_node *n, const char *section,
+                    int (*read)(struct reading *r, const struct yaml_node *m))
+{
+    const struct yaml_node *name = name_of(n);
+    if (!name)
+        return load_fail(r->l, n, section, "name is missing");
+    if (read(r, name) < 0)
+        return PAWL_ECONFIG;
+    for (const struct yaml_node *m = n->first; m; m = m->next)
+        if (m != name && read(r, m) < 0)
+            return PAWL_ECONFIG;
+    return 0;
+}
+
 int reading_unknown(struct reading *r, const struct yaml_node *n, const char *const *names,
                     size_t n_names)
 {

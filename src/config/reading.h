@@ -40,6 +40,13 @@ PAWL_MUST_USE int reading_secret(struct reading *r, const struct yaml_node *n, c
 PAWL_MUST_USE int reading_int(struct reading *r, const struct yaml_node *n, int64_t min,
                               int64_t max, int64_t *out);
 
+/* An entry of a list of named mappings, of which there are `have` so far, at most `max`. */
+PAWL_MUST_USE int reading_entry(struct load *l, const struct yaml_node *n, const char *section,
+                                size_t have, size_t max);
+/* Its members by `read`; the name first, because messages about the others call the entry by it. */
+PAWL_MUST_USE int reading_members(struct reading *r, const struct yaml_node *n, const char *section,
+                                  int (*read)(struct reading *r, const struct yaml_node *m));
+
 /* An unknown member; r->key names it in full. */
 int reading_unknown(struct reading *r, const struct yaml_node *n, const char *const *names,
                     size_t n_names);
