@@ -406,6 +406,8 @@ static void fake_admit(struct run *r, struct sv host, admission_fn *done, void *
     snprintf(rig.admitted + n, sizeof(rig.admitted) - n, SV_FMT " ", SV_ARG(host));
     if ((size_t)rig.admits < rig.n_admissions)
         l->admission = rig.admissions[rig.admits];
+    if (rig.strict_then)
+        rig.config->fetch_allow_private = false;
     rig.admits++;
 }
 

@@ -40,7 +40,8 @@ extern struct rig {
     struct admission admissions[8]; /* in turn; then OK */
     size_t n_admissions;
     const struct fetch_record *previous;
-    int full_at; /* sink_write fails with FULL at this call, counted from 1; 0: never */
+    bool strict_then; /* from the first admission on private addresses are refused */
+    int full_at;      /* sink_write fails with FULL at this call, counted from 1; 0: never */
     int keep_rc;
     int cancel_at; /* after so many events; 0: never */
     /* what was seen */

@@ -263,6 +263,23 @@ static void private_addresses_are_refused(void **state)
     }
 }
 
+/* Loopback stands for a public host up to its redirect. */
+static void a_redirect_to_a_private_address_is_refused(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"fetch.robots=false", "fetch.contact=a@b.example"};
+    rig_end();
+    rig_begin(flags, 2);
+    rig.strict_then = true;
+    page("/away", "HTTP/1.1 302 Found\r\nLocation: http://%O/x\r\nContent-Length: 0\r\n\r\n");
+    page_body("/x", "200 OK", "", SV("secret"));
+    const struct ended *e = get("/away", NULL);
+    check(e, RUN_FAILED, CLASS_FATAL, "its address is not public (loopback)");
+    assert_int_equal(hits("/away"), 1);
+    assert_int_equal(hits("/x"), 0);
+    assert_int_equal(rig.keeps, 0);
+}
+
 static void a_contact_is_required(void **state)
 {
     (void)state;
@@ -532,6 +549,7 @@ int main(void)
         TEST(broken_answers_are_transient),
         TEST(slowness_has_an_end),
         TEST(private_addresses_are_refused),
+        TEST(a_redirect_to_a_private_address_is_refused),
         TEST(a_contact_is_required),
         TEST(redirects_are_followed),
         TEST(methods_change_as_everywhere),
