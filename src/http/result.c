@@ -96,6 +96,14 @@ static enum http_error classify(const struct http_call *c, CURLcode code)
     }
 }
 
+/* Over HTTP/2 libcurl has a ceiling of its own for headers (128 KiB), and what goes beyond it ends
+ * the connection with all requests on it: which of them was to blame cannot be told, so it is not
+ * TOO_LARGE, and trying again helps the others. nghttp2's number says that libcurl refused. */
+static bool headers_broke_connection(const struct http_call *c)
+{
+    return strstr(c->words, "nghttp2") && strstr(c->words, "-902");
+}
+
 static void add_words(const struct http_call *c, CURLcode code, struct http_result *out)
 {
     AUTO_STR struct str s = STR_INIT(sizeof(out->message) - 1);
@@ -106,6 +114,8 @@ static void add_words(const struct http_call *c, CURLcode code, struct http_resu
                  c->body.overflow ? "the body is too large" : "the headers are too large");
     else if (out->error == HTTP_STOPPED)
         str_adds(&s, "as much of the body as was wanted");
+    else if (out->error == HTTP_BROKEN && headers_broke_connection(c))
+        str_adds(&s, "the headers of an answer on this HTTP/2 connection are too large");
     else if (out->error != HTTP_OK)
         text_safe(&s, sv_of(c->words[0] ? c->words : curl_easy_strerror(code)), 150);
     snprintf(out->message, sizeof(out->message), "%s", str_cstr(&s));

@@ -550,7 +550,7 @@ http {{
   fastcgi_temp_path {at}/t3; uwsgi_temp_path {at}/t4; scgi_temp_path {at}/t5;
   default_type text/html; keepalive_requests 1000000; http2_max_concurrent_streams 128;
   server {{ listen 127.0.0.1:{port} ssl http2; ssl_certificate {cert}.pem; ssl_certificate_key {cert}.key;
-            root {pages}; }}
+            root {pages}; location = /headers {{ {headers} return 200 x; }} }}
   server {{ listen 127.0.0.1:{plain}; root {pages}; }}
 }}
 """
@@ -561,7 +561,8 @@ def nginx_program():
 
 
 class Nginx:
-    """nginx in front of a folder of pages: HTTP/2 over TLS at `port`, plain HTTP at `plain`."""
+    """nginx in front of a folder of pages: HTTP/2 over TLS at `port`, plain HTTP at `plain`. Over HTTP/2
+    /headers has more than a megabyte of them."""
 
     def __init__(self, pages):
         self.pages = os.path.abspath(pages)
@@ -586,6 +587,7 @@ class Nginx:
         with open(conf, "w", encoding="utf-8") as f:
             f.write(NGINX.format(at=self.folder, port=self.port, plain=self.plain, pages=self.pages,
                                  cert=os.path.join(self.folder, "good"),
+                                 headers="".join(f"add_header X-{i} {'x' * 3000};" for i in range(400)),
                                  user="user root;" if os.getuid() == 0 else ""))
         errors = os.path.join(self.folder, "error.log")
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", nginx_program(), "-p",
