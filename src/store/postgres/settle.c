@@ -64,24 +64,57 @@ static void bind_texts(struct args *a, const struct sv *v, size_t n, bool any)
         arg_null_array(a, OID_TEXT_ARRAY);
 }
 
+static bool all_are(const int *v, size_t n, int x)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] != x)
+            return false;
+    return true;
+}
+
+static bool all_are_i64(const int64_t *v, size_t n, int64_t x)
+{
+    for (size_t i = 0; i < n; i++)
+        if (v[i] != x)
+            return false;
+    return true;
+}
+
+/* Most jobs have few of these numbers: what nobody has is not sent. */
+static void bind_ints(struct args *a, const int *v, size_t n, int none)
+{
+    if (all_are(v, n, none))
+        arg_null_array(a, OID_INT4_ARRAY);
+    else
+        arg_ints(a, v, n, NULL);
+}
+
+static void bind_i64s(struct args *a, const int64_t *v, size_t n, int64_t none)
+{
+    if (all_are_i64(v, n, none))
+        arg_null_array(a, OID_INT8_ARRAY);
+    else
+        arg_i64s(a, v, n, NULL);
+}
+
 static void columns_bind(const struct columns *c, size_t n, struct args *a)
 {
     arg_i64s(a, c->ids, n, NULL);
     arg_i64s(a, c->fences, n, NULL);
     arg_ints(a, c->ords, n, NULL);
     arg_ints(a, c->outcomes, n, NULL);
-    arg_ints(a, c->classes, n, NULL);
-    arg_ints(a, c->flags, n, NULL);
-    arg_ints(a, c->reasons, n, NULL);
-    arg_ints(a, c->exits, n, NULL);
-    arg_i64s(a, c->delays, n, NULL);
+    bind_ints(a, c->classes, n, CLASS_NONE);
+    bind_ints(a, c->flags, n, 0);
+    bind_ints(a, c->reasons, n, 0);
+    bind_ints(a, c->exits, n, -1);
+    bind_i64s(a, c->delays, n, 0);
     arg_i64s(a, c->started, n, NULL);
-    arg_i64s(a, c->log_bytes, n, NULL);
-    arg_i64s(a, c->prints, n, NULL);
+    bind_i64s(a, c->log_bytes, n, 0);
+    bind_i64s(a, c->prints, n, 0);
     bind_texts(a, c->errors, n, c->has_error);
     bind_texts(a, c->results, n, c->has_result);
     arg_ints(a, c->signals, n, NULL);
-    arg_i64s(a, c->retry_after, n, NULL);
+    bind_i64s(a, c->retry_after, n, DUR_NONE.us);
     arg_i64(a, c->policy);
     bind_texts(a, c->peers, n, c->has_peer);
 }

@@ -1201,12 +1201,14 @@ END $$;
 -- each was in the batch, which is the order of its events and what is returned of those that were
 -- still held. Outcomes and classes by number as in job.h; flags: 1 the attempt is not spent, 2 it
 -- counts as transient, 4 the lease was lost. No number is null: 0 for no time, no log, -1 for no exit
--- status. p_policy: none of them has permits, if the limits are still those of this number; -1: unknown.
+-- status. Of classes, flags, reasons, exits, delays, log_bytes, prints and retry_after the whole array may be
+-- null: nobody has one. p_policy: none of them has permits, if the limits are still those of this number; -1: unknown.
 -- p_signals: what each end says of the peer (enum gate_signal); p_peers: the host of that one, null: the
 -- job's own, or null: all of them. Whatever is to come back is locked first,
 -- because a wish to cancel it must not slip in between: a job asked to end does not come back.
 -- The job's row is found by its id alone, never by a join, which the planner could turn around;
--- `state + 0` keeps it from the index of all running jobs, width_bucket finds the place in the arrays.
+-- `state + 0` keeps it from the index of all running jobs, width_bucket finds the place in the arrays. It
+-- would copy an array that is a variable here for every row; `flat` is the array as a value.
 CREATE OR REPLACE FUNCTION pawl.settle(p_ids bigint[], p_fences bigint[], p_ords integer[],
                             p_outcomes integer[], p_classes integer[], p_flags integer[], p_reasons integer[],
                             p_exits integer[], p_delays bigint[], p_started bigint[],
@@ -1226,6 +1228,9 @@ DECLARE
     asides boolean[]; sinces bigint[];    -- of each pair, see tell_gates
 BEGIN
     IF some_back THEN
+        p_flags := coalesce(p_flags, array_fill(0, ARRAY[cardinality(p_ids)]));
+        p_reasons := coalesce(p_reasons, array_fill(0, ARRAY[cardinality(p_ids)]));
+        p_delays := coalesce(p_delays, array_fill(0::bigint, ARRAY[cardinality(p_ids)]));
         PERFORM 1 FROM (SELECT id FROM pawl.job WHERE id = ANY (p_ids) ORDER BY id FOR UPDATE) l;
         SELECT array_agg(CASE WHEN u.outcome IN (3, 4, 6) AND EXISTS
                                    (SELECT 1 FROM pawl.cancel_ask k
@@ -1234,18 +1239,21 @@ BEGIN
         INTO p_outcomes
         FROM unnest(p_ids, p_fences, p_outcomes) WITH ORDINALITY u (id, fence, outcome, i);
     END IF;
-    WITH ended AS (
+    WITH flat AS MATERIALIZED (
+        SELECT p_ids || '{}' AS ids
+    ), ended AS (
         DELETE FROM pawl.job j
-        WHERE j.id = ANY (p_ids) AND j.state + 0 = 3 AND j.fence = p_fences[width_bucket(j.id, p_ids)]
-          AND (NOT some_back OR p_outcomes[width_bucket(j.id, p_ids)] IN (0, 1, 2, 5))
+        WHERE j.id = ANY (p_ids) AND j.state + 0 = 3
+          AND j.fence = p_fences[width_bucket(j.id, (SELECT ids FROM flat))]
+          AND (NOT some_back OR p_outcomes[width_bucket(j.id, (SELECT ids FROM flat))] IN (0, 1, 2, 5))
         RETURNING j.id, j.lane, j.fence, j.owner, j.claimed_at, j.available_at, j.rank, j.attempt,
                   j.transient, j.lost, j.reason, j.aged, j.lock, j.admitted,
-                  width_bucket(j.id, p_ids) AS i
+                  width_bucket(j.id, (SELECT ids FROM flat)) AS i
     ), put AS (
         INSERT INTO pawl.settled (id, lane, fence, claimed_at, available_at, finished_at, rank, attempt,
                                   transient, lost, state, reason)
         SELECT e.id, e.lane, e.fence, e.claimed_at, e.available_at, t, e.rank + e.aged, e.attempt,
-               e.transient, e.lost + (p_flags[e.i] >> 2 & 1),
+               e.transient, e.lost + coalesce(p_flags[e.i] >> 2 & 1, 0),
                (ARRAY[4, 5, 6, 0, 0, 7])[p_outcomes[e.i] + 1], e.reason
         FROM ended e
     ), back AS (
@@ -1259,11 +1267,11 @@ BEGIN
                     j.transient + (p_flags[x.i] >> 1 & 1), j.lost + (p_outcomes[x.i] = 6)::int,
                     CASE WHEN p_outcomes[x.i] <> 4 AND p_delays[x.i] > 0 THEN p_reasons[x.i] ELSE 0 END,
                     NULL::bigint, NULL::bigint, j.rank + j.aged, 0, NULL::boolean
-             FROM (SELECT width_bucket(j.id, p_ids) AS i OFFSET 0) x)
+             FROM (SELECT width_bucket(j.id, (SELECT ids FROM flat)) AS i OFFSET 0) x)
         WHERE some_back AND j.id = ANY (p_ids) AND j.state + 0 = 3
-          AND j.fence = p_fences[width_bucket(j.id, p_ids)]
-          AND p_outcomes[width_bucket(j.id, p_ids)] IN (3, 4, 6)
-        RETURNING j.id, j.lane, j.fence, j.rank, j.state, j.lock, width_bucket(j.id, p_ids) AS i
+          AND j.fence = p_fences[width_bucket(j.id, (SELECT ids FROM flat))]
+          AND p_outcomes[width_bucket(j.id, (SELECT ids FROM flat))] IN (3, 4, 6)
+        RETURNING j.id, j.lane, j.fence, j.rank, j.state, j.lock, width_bucket(j.id, (SELECT ids FROM flat)) AS i
     ), was AS MATERIALIZED (
         SELECT b.*, o.owner, o.claimed_at, o.attempt, o.admitted
         FROM back b CROSS JOIN LATERAL
@@ -1277,7 +1285,7 @@ BEGIN
                                   fingerprint, attempt, exit_code, outcome, class, error)
         SELECT v.id, v.fence, v.owner, coalesce(nullif(p_started[v.i], 0), v.claimed_at), t,
                nullif(p_log_bytes[v.i], 0), CASE WHEN p_errors[v.i] IS NOT NULL THEN p_prints[v.i] END,
-               v.attempt, nullif(p_exits[v.i], -1), p_outcomes[v.i], p_classes[v.i], p_errors[v.i]
+               v.attempt, nullif(p_exits[v.i], -1), p_outcomes[v.i], coalesce(p_classes[v.i], 0), p_errors[v.i]
         FROM v
     ), evt AS (
         INSERT INTO pawl.event (at, type, job, fence, session)
@@ -1342,7 +1350,7 @@ BEGIN
                                     array_agg(e.claimed ORDER BY p_ords[e.i]),
                                     array_agg(CASE WHEN p_outcomes[e.i] = 5 THEN 0 ELSE p_signals[e.i] END
                                               ORDER BY p_ords[e.i]),
-                                    array_agg(p_retry_after[e.i] ORDER BY p_ords[e.i]),
+                                    array_agg(coalesce(p_retry_after[e.i], -1) ORDER BY p_ords[e.i]),
                                     array_agg(p_errors[e.i] ORDER BY p_ords[e.i]))
             FROM unnest(ended_at, claimed) e (i, claimed);
         END IF;
