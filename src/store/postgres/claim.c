@@ -150,6 +150,7 @@ static int claim_in_op(struct pg *p, const struct claim_request *req, struct are
     int last = PQntuples(r) - 1;
     read_head(r, last, out);
     note_wakes(p, all, start, res_i64(r, last, COL_LANE));
+    p->freed &= out->session_stale; /* what it freed and does not take now it looks at again */
     out->n = (size_t)last;
     out->leases = arena_alloc(arena, (out->n + 1) * sizeof(*out->leases));
     for (int i = 0; i < last; i++)

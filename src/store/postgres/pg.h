@@ -47,6 +47,7 @@ struct pg {
     bool old_savepoint; /* … and one before it did, not released yet */
     bool group_lost;    /* the connection went in the middle of the group */
     bool ready;         /* this transaction made jobs ready or asked something: tell the others */
+    bool freed;         /* it freed permits or locks, and no claim of it has looked since: the same */
     bool collided;      /* the last failure was a deadlock or the like: trying again may do */
     bool reading;       /* read_begin */
     bool unlimited;     /* no time limit for statements: migrations, checks */

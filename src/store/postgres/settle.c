@@ -174,6 +174,7 @@ static int settle_batch(struct pg *p, const struct settle *v, size_t n, const bo
     if (!columns_fill(&c, v, n, lost, &a.arena))
         return settle_singly(p, v, n, lost, out, err);
     c.policy = policy_of(v, n);
+    p->freed |= c.policy < 0;
     columns_bind(&c, n, &a);
     int rc = db_query(p, STMT_SETTLE, &a, &r, err);
     if (rc < 0)

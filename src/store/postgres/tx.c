@@ -10,7 +10,7 @@ static void tx_over(struct pg *p)
 {
     p->begun = p->savepoint = p->old_savepoint = false;
     p->xid = 0;
-    p->ready = false;
+    p->ready = p->freed = false;
 }
 
 static void tx_rollback(struct pg *p)
@@ -86,7 +86,7 @@ static int tx_commit(struct pg *p, struct pawl_err *err)
 {
     AUTO_RESULT r = NULL;
     int64_t xid = p->xid;
-    bool ready = p->ready;
+    bool tell = p->ready || p->freed;
     if (!p->begun) {
         tx_over(p);
         return 0;
@@ -100,7 +100,7 @@ static int tx_commit(struct pg *p, struct pawl_err *err)
     else if (rc == 0 && strcmp(PQcmdStatus(r), "COMMIT") != 0)
         rc = err_set(err, PAWL_EINTERNAL, "%s: the transaction was rolled back", p->place);
     tx_over(p);
-    if (rc == 0 && ready)
+    if (rc == 0 && tell)
         tell_others(p);
     return rc;
 }

@@ -376,7 +376,7 @@ LANGUAGE sql STABLE AS $$
 
 -- These lanes met a shut gate: they leave the ready ones until it has room. Lanes that somebody else has
 -- locked stay; returned. A gate that is full is looked at again soon, because a lease may just be ending
--- whose settle does not see `shut` yet; v: when time opens it, null: nothing but an operator does.
+-- whose settle does not see `shut` yet (see unpark); v: when time opens it, null: nothing but an operator does.
 CREATE OR REPLACE FUNCTION pawl.park(p_lanes bigint[], p_gates bigint[], p_untils bigint[], p_now bigint)
 RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE AS $$
@@ -390,7 +390,7 @@ BEGIN
     FOR on_gate IN
         SELECT u.gate, array_agg(u.lane) AS lanes,
                min(CASE WHEN u.until = 9223372036854775807 THEN NULL WHEN u.until > 0 THEN u.until
-                        ELSE p_now + 20000 END) AS v
+                        ELSE p_now + 5000 END) AS v
         FROM unnest(p_lanes, p_gates, p_untils) u (lane, gate, until)
         WHERE pawl.place(u.lane, locked) IS NOT NULL GROUP BY u.gate
     LOOP
@@ -404,7 +404,9 @@ BEGIN
 END $$;
 
 -- Lanes parked on gates that were woken, or that time opens, may go again: as many as there is room for,
--- the best first. Gates that another claim has locked are left to it.
+-- the best first. Gates that another claim has locked are left to it. A settle that did not see `shut` had
+-- deleted its permit before the claim that parked was committed: it is known here by the permit's xmax, and
+-- waited for. Where there is none, whoever frees a permit writes a wake.
 CREATE OR REPLACE FUNCTION pawl.unpark(p_from bigint, p_newest bigint, p_woken bigint[], p_now bigint,
                                        p_policy bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
@@ -448,7 +450,9 @@ BEGIN
             policy = CASE WHEN n = g.room THEN p_policy ELSE policy END,
             wake_at = CASE WHEN NOT left_over OR g.until = 9223372036854775807 THEN NULL
                            WHEN n > 0 THEN p_now
-                           WHEN g.until > 0 THEN g.until ELSE p_now + 1000000 END
+                           WHEN g.until > 0 THEN g.until
+                           WHEN EXISTS (SELECT 1 FROM pawl.permit p WHERE p.gate = g.id AND p.xmax <> '0')
+                           THEN p_now + 10000 ELSE p_now + 1000000 END
         WHERE id = g.id;
     END LOOP;
 END $$;
@@ -1115,6 +1119,9 @@ BEGIN
     IF wakes.gates IS NOT NULL OR EXISTS (SELECT 1 FROM pawl.gate g WHERE g.wake_at <= t) THEN
         PERFORM pawl.unpark(p_wakes_from, wakes.newest, wakes.gates, t, wakes.policy)
         WHERE wakes.policy IS NOT NULL;
+        -- A gate that another claim has: that one may not see the permit that was freed.
+        busy := busy OR EXISTS (SELECT 1 FROM pawl.wake w WHERE w.id BETWEEN p_wakes_from AND wakes.newest
+                                AND w.gate = ANY (wakes.gates));
     END IF;
     FOR p IN 1 .. cardinality(p_wants) LOOP
         CONTINUE WHEN p_wants[p] <= 0 OR wakes.policy IS NULL;
