@@ -1070,7 +1070,7 @@ END $$;
 -- The claim (I2, I3): several statements, each with a fresh snapshot, one round trip. The last row
 -- has id 0 and carries what is not a job: fence 1 = the session is stale; attempt 1 = busy, look
 -- again soon; available_at = when the next waiting job is due or a gate opens, or null; created_at = now;
--- lane = the newest wake seen. policy: the number of the limits, or -1 minus it for a job with permits
+-- lane = up to which wake none is left. policy: the number of the limits, or -1 minus it for a job with permits
 -- or a lock.
 CREATE OR REPLACE FUNCTION pawl.claim(p_session bigint, p_kinds text[], p_pools integer[],
                                       p_wants integer[], p_aheads integer[], p_queues text[],
@@ -1200,7 +1200,11 @@ BEGIN
     RETURN QUERY SELECT 0::bigint, 0::bigint, 0, busy::int, 0, 0,
         least(next, (SELECT greatest(g.wake_at, t + 2000) FROM pawl.gate g WHERE g.wake_at IS NOT NULL
                      ORDER BY g.wake_at LIMIT 1)),
-        wakes.newest, 0, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, t, NULL::int,
+        -- Not beyond what is left, which nobody else may look at: all of them are seldom looked at.
+        CASE WHEN busy THEN least(wakes.newest, (SELECT min(w.id) - 1 FROM pawl.wake w
+                                                 WHERE w.id >= p_wakes_from))
+             ELSE wakes.newest END,
+        0, NULL::text, NULL::text, NULL::text, NULL::text, NULL::text, t, NULL::int,
         NULL::bigint, t, wakes.policy;
 END $$;
 
