@@ -153,8 +153,11 @@ static int claim_in_op(struct pg *p, const struct claim_request *req, struct are
     p->freed &= out->session_stale; /* what it freed and does not take now it looks at again */
     out->n = (size_t)last;
     out->leases = arena_alloc(arena, (out->n + 1) * sizeof(*out->leases));
-    for (int i = 0; i < last; i++)
+    for (int i = 0; i < last; i++) {
         read_lease(r, i, req->session->id, arena, &out->leases[i]);
+        if (res_null(r, i, COL_POLICY))
+            out->leases[i].hint.policy = res_i64(r, last, COL_POLICY);
+    }
     p->effort.rows += 2 * (int64_t)out->n;
     return 0;
 }

@@ -1071,7 +1071,8 @@ END $$;
 -- has id 0 and carries what is not a job: fence 1 = the session is stale; attempt 1 = busy, look
 -- again soon; available_at = when the next waiting job is due or a gate opens, or null; created_at = now;
 -- lane = up to which wake none is left. policy: the number of the limits, or -1 minus it for a job with permits
--- or a lock.
+-- or a lock; null: as in the last row. Null are also transient, lost and pool that are 0: what need not be
+-- sent costs nothing.
 CREATE OR REPLACE FUNCTION pawl.claim(p_session bigint, p_kinds text[], p_pools integer[],
                                       p_wants integer[], p_aheads integer[], p_queues text[],
                                       p_only bigint, p_wakes_from bigint)
@@ -1159,10 +1160,10 @@ BEGIN
             INSERT INTO pawl.event (at, type, job, fence, session)
             SELECT o.claimed_at, 2, o.id, o.fence, p_session FROM o
         )
-        SELECT o.id, o.fence, o.rank + o.aged, o.attempt, o.transient, o.lost, o.available_at, o.lane, p - 1,
-               b.queue, b.kind, nullif(b.host, ''), b.key, b.payload, b.created_at, b.max_attempts,
-               b.timeout_us, o.claimed_at,
-               CASE WHEN o.lock IS NULL THEN wakes.policy ELSE -wakes.policy - 1 END
+        SELECT o.id, o.fence, o.rank + o.aged, o.attempt, nullif(o.transient, 0), nullif(o.lost, 0),
+               o.available_at, o.lane, nullif(p, 1) - 1, b.queue, b.kind, nullif(b.host, ''), b.key, b.payload,
+               b.created_at, b.max_attempts, b.timeout_us, o.claimed_at,
+               CASE WHEN o.lock IS NOT NULL THEN -wakes.policy - 1 END
         FROM o CROSS JOIN LATERAL (SELECT * FROM pawl.body WHERE body.id = o.id OFFSET 0) b;
         GET DIAGNOSTICS n = ROW_COUNT;
         INSERT INTO pawl.delta (class, queue, kind, at, n_queued, n_running)
