@@ -3,20 +3,37 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <pthread.h>
 #include <stdlib.h>
+
+/* Looked up once: EVP_sha256() has it looked up for every hash, which costs more than the hash of a
+ * short text. */
+static EVP_MD *algorithm;
+
+static void find_algorithm(void)
+{
+    algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (!algorithm)
+        abort();
+}
+
+static const EVP_MD *sha256_algorithm(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_algorithm);
+    return algorithm;
+}
 
 void sha256(struct sv s, unsigned char out[SHA256_LEN])
 {
     unsigned int n = SHA256_LEN;
-    if (EVP_Digest(s.p ? s.p : "", s.n, out, &n, EVP_sha256(), NULL) != 1)
+    if (EVP_Digest(s.p ? s.p : "", s.n, out, &n, sha256_algorithm(), NULL) != 1)
         abort();
 }
 
 void sha256_init(struct sha256_state *s)
 {
-    /* A context that has been used knows its algorithm: looking it up again costs more than the
-     * hash of a small body. */
-    const EVP_MD *md = s->context ? NULL : EVP_sha256();
+    const EVP_MD *md = s->context ? NULL : sha256_algorithm(); /* one that was used knows it */
     if (!s->context)
         s->context = EVP_MD_CTX_new();
     if (!s->context || EVP_DigestInit_ex(s->context, md, NULL) != 1)

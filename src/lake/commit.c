@@ -49,8 +49,8 @@ static int give_name(struct lake *l, int folder, struct pending *p, struct pawl_
     char name[OBJECT_NAME];
     bool damaged;
     layout_object(item->sha256, item->codec, name);
-    /* A spool may have been written long ago; its age counts from now. */
-    if (l->disk->touch(l->tmp, p->temp.name) < 0)
+    /* Its age counts from now. */
+    if (p->old && l->disk->touch(l->tmp, p->temp.name) < 0)
         return disk_error(err, errno, "cannot touch %s/tmp/%s", l->path, p->temp.name);
     int rc = l->disk->rename(l->tmp, p->temp.name, folder, name, false);
     /* EEXIST: somebody was faster, or a damaged one is being replaced. EINVAL: a file system that

@@ -12,6 +12,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+static const struct dur SLOW = {1000000}; /* what took so long to write is touched when named */
+
 void pending_fail(struct pending *p, int rc, const struct pawl_err *e)
 {
     p->state = KEEP_FAILED;
@@ -244,6 +246,7 @@ static void write_all(struct group *g)
     for (size_t i = 0; i < g->n; i++) {
         if (g->v[i].state != KEEP_WRITE)
             continue;
+        g->v[i].old = g->v[i].spool;
         int rc = write_one(l, &g->v[i], !share, &e);
         if (rc < 0) {
             pending_fail(&g->v[i], rc, &e);
@@ -303,14 +306,24 @@ static int settle_root(struct lake *l, struct pawl_err *err)
     return rc;
 }
 
+/* On a slow disk. */
+static void note_age(struct group *g, struct boot start)
+{
+    bool old = clock_boot().us - start.us > SLOW.us;
+    for (size_t i = 0; old && i < g->n; i++)
+        g->v[i].old = true;
+}
+
 static int keep_group(struct group *g, struct pawl_err *err)
 {
+    struct boot start = clock_boot();
     int rc = settle_root(g->lake, err);
     if (rc == 0)
         rc = find_all(g, err);
     if (rc < 0)
         return rc;
     write_all(g);
+    note_age(g, start);
     rc = commit_place(g, err);
     if (rc < 0)
         return rc;

@@ -2,6 +2,7 @@
 #include "lake_internal.h"
 
 #include "fd.h"
+#include "hash.h"
 #include "mem.h"
 #include <dirent.h>
 #include <errno.h>
@@ -169,6 +170,7 @@ int lake_open_on(const struct disk *d, size_t share_from, const struct lake_opti
                        .types = o->types,
                        .n_types = o->n_types,
                        .squeezer = squeezer_new(o->level)};
+    rand_bytes(&l->temps, sizeof(l->temps));
     int rc = open_parts(l, o, err);
     if (rc < 0) {
         lake_close(l);

@@ -6,6 +6,7 @@
 #include "lake.h"
 #include "layout.h"
 #include "squeeze.h"
+#include <stdatomic.h>
 
 enum { COPY_BUFFER = 1 << 20 };
 
@@ -14,6 +15,8 @@ struct lake {
     const struct disk *disk;
     char *path; /* absolute */
     int root, objects, tmp;
+    uint64_t temps;           /* random: how names in tmp/ begin */
+    _Atomic uint64_t n_temps; /* how they go on */
     /* The rest is the calling thread's. */
     int lock;            /* -1 until it is needed: whoever only reads may not be able to write */
     size_t share_from;   /* so many syncs and more are one syncfs(); 0: never */
@@ -75,6 +78,7 @@ struct pending {
         KEEP_TWIN,   /* the same bytes come earlier in this group */
     } state;
     struct temp temp; /* KEEP_WRITE: complete, not yet named */
+    bool old;         /* it was written a while ago */
 };
 
 /* Sorted by hash, so by folder: each folder is opened once. */

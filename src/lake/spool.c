@@ -7,10 +7,20 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+/* Random for each handle, then counted: fresh randomness costs as much as a rename. */
+static void temp_name(struct lake *l, char out[TEMP_NAME])
+{
+    uint64_t n = atomic_fetch_add_explicit(&l->n_temps, 1, memory_order_relaxed);
+    unsigned char raw[2 * sizeof(n)];
+    memcpy(raw, &l->temps, sizeof(n));
+    memcpy(raw + sizeof(n), &n, sizeof(n));
+    hex_encode(raw, sizeof(raw), out);
+}
+
 int temp_open(struct lake *l, struct temp *out, struct pawl_err *err)
 {
     struct temp t;
-    rand_id(t.name);
+    temp_name(l, t.name);
     t.fd = l->disk->open(l->tmp, t.name, O_RDWR | O_CREAT | O_EXCL);
     if (t.fd < 0)
         return disk_error(err, errno, "cannot make %s/tmp/%s", l->path, t.name);

@@ -253,7 +253,7 @@ static void test_what_is_locked(void **state)
     probe.before = see_lock;
     OK(lake_keep(l, &item, 1, &p->e));
     assert_int_equal(item.rc, 0);
-    assert_int_equal(held[OP_TOUCH], 's');
+    assert_int_equal(held[OP_TOUCH], 0); /* it was made a moment ago */
     assert_int_equal(held[OP_RENAME], 's');
     assert_int_equal(held[OP_WRITE], '-');
     assert_int_equal(held[OP_SYNC_DATA], '-');
