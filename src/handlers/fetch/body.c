@@ -1,4 +1,4 @@
-/* The body of an answer while it comes: decoded, counted, hashed, looked through and written to the
+/* The body of an answer while it comes: decoded, counted, looked through and written to the
  * sink; or, where the status says that it is not the content, its beginning for the message. */
 #include "fetch_parts.h"
 
@@ -19,6 +19,11 @@ static bool to_sink(struct fetch *f, struct sv bytes)
     return b->sink_rc == 0;
 }
 
+bool keeps_wire(const struct fetch *f)
+{
+    return f->h->config->fetch_keep[0] == 'w';
+}
+
 static bool on_decoded(void *arg, struct sv bytes)
 {
     struct fetch *f = arg;
@@ -31,7 +36,7 @@ static bool on_decoded(void *arg, struct sv bytes)
     b->rejected = reject_find(&b->reject, bytes);
     if (b->rejected.p)
         return false;
-    return f->h->config->fetch_keep[0] == 'w' || to_sink(f, bytes);
+    return keeps_wire(f) || to_sink(f, bytes);
 }
 
 static int64_t max_body(const struct fetch *f)
@@ -47,7 +52,9 @@ static void open_body(struct fetch *f, int status, struct sv coding)
     reject_init(&b->reject, f->p.reject, f->p.n_reject);
     if (b->keep)
         b->sink = f->services->sink_open(f->run);
-    b->decode = decode_new(coding, b->keep ? max_body(f) : 1 << 20, &f->h->room, on_decoded, f);
+    enum decode_sum sum = !b->keep ? SUM_NONE : keeps_wire(f) ? SUM_BODY : SUM_WIRE;
+    int64_t max = b->keep ? max_body(f) : 1 << 20;
+    b->decode = decode_new(coding, max, sum, &f->h->room, on_decoded, f);
 }
 
 void body_opened(struct fetch *f)
@@ -62,7 +69,7 @@ bool body_piece(void *fetch, struct sv bytes)
     struct body *b = &f->body;
     if (!b->decode)
         open_body(f, http_call_status(f->call), http_call_header(f->call, "content-encoding"));
-    if (b->keep && f->h->config->fetch_keep[0] == 'w' && !to_sink(f, bytes))
+    if (b->keep && keeps_wire(f) && !to_sink(f, bytes))
         return false;
     if (b->trouble == DECODE_FINE)
         b->trouble = decode_write(b->decode, bytes);

@@ -22,7 +22,8 @@ struct decode {
     int n;
     struct decode_room *room;
     int64_t max, wire, body;
-    struct sha256_state wire_sum, body_sum; /* body_sum: unless n is 0, that is the same bytes */
+    enum decode_sum sum;
+    struct sha256_state state;
     decode_fn *out;
     void *arg;
 };
@@ -48,8 +49,8 @@ static bool add_stage(struct decode *d, struct sv name)
     return true;
 }
 
-struct decode *decode_new(struct sv coding, int64_t max, struct decode_room *room, decode_fn *out,
-                          void *arg)
+struct decode *decode_new(struct sv coding, int64_t max, enum decode_sum sum,
+                          struct decode_room *room, decode_fn *out, void *arg)
 {
     struct decode *d = mem_zalloc(1, sizeof(*d));
     d->room = room;
@@ -61,9 +62,9 @@ struct decode *decode_new(struct sv coding, int64_t max, struct decode_room *roo
         known = add_stage(d, sv_trim(sv_cut(rest, ',', &rest)));
     if (!known)
         d->n = 0;
-    sha256_init(&d->wire_sum);
-    if (d->n)
-        sha256_init(&d->body_sum);
+    d->sum = d->n ? sum : SUM_NONE;
+    if (d->sum != SUM_NONE)
+        sha256_init(&d->state);
     return d;
 }
 
@@ -74,8 +75,8 @@ static enum decode_trouble give(struct decode *d, struct sv bytes)
     d->body += (int64_t)bytes.n;
     if (d->body > d->max)
         return DECODE_TOO_LARGE;
-    if (d->n)
-        sha256_update(&d->body_sum, bytes);
+    if (d->sum == SUM_BODY)
+        sha256_update(&d->state, bytes);
     return d->out(d->arg, bytes) ? DECODE_FINE : DECODE_STOPPED;
 }
 
@@ -180,7 +181,8 @@ enum decode_trouble decode_write(struct decode *d, struct sv wire)
     d->wire += (int64_t)wire.n;
     if (d->wire > d->max + d->max / 64 + (64 << 10)) /* an endless one that decodes to nothing */
         return DECODE_TOO_LARGE;
-    sha256_update(&d->wire_sum, wire);
+    if (d->sum == SUM_WIRE)
+        sha256_update(&d->state, wire);
     return feed(d, 0, wire);
 }
 
@@ -208,13 +210,12 @@ int64_t decode_body_bytes(const struct decode *d)
     return d->body;
 }
 
-void decode_hashes(struct decode *d, unsigned char wire[SHA256_LEN], unsigned char body[SHA256_LEN])
+bool decode_hash(struct decode *d, unsigned char out[SHA256_LEN])
 {
-    sha256_final(&d->wire_sum, wire);
-    if (d->n)
-        sha256_final(&d->body_sum, body);
-    else
-        memcpy(body, wire, SHA256_LEN);
+    if (d->sum == SUM_NONE)
+        return false;
+    sha256_final(&d->state, out);
+    return true;
 }
 
 void decode_free(struct decode *d)
@@ -224,7 +225,6 @@ void decode_free(struct decode *d)
     for (int i = 0; i < d->n; i++)
         if (d->stages[i].begun)
             inflateEnd(&d->stages[i].z);
-    sha256_done(&d->wire_sum);
-    sha256_done(&d->body_sum);
+    sha256_done(&d->state);
     free(d);
 }

@@ -93,6 +93,8 @@ static void finish_done(struct fetch *f, const struct artifact *kept)
     AUTO_STR struct str json = STR_INIT(RESULT_MAX_BYTES);
     f->verdict = (struct verdict){.end = RUN_DONE, .retry_after = DUR_NONE};
     f->record.kept = kept;
+    if (kept)
+        record_hash(f, kept->sha256);
     let_go(f);
     record_result(f, kept, &json);
     struct run_result result = result_of(f);

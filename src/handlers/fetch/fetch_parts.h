@@ -47,16 +47,19 @@ enum decode_trouble {
 };
 typedef bool decode_fn(void *arg, struct sv bytes);
 struct decode;
-/* `coding` is the value of Content-Encoding, p NULL: none. Codings are undone if all are known. */
-struct decode *decode_new(struct sv coding, int64_t max, struct decode_room *room, decode_fn *out,
-                          void *arg);
+/* Which bytes are hashed here: those that are kept the lake hashes. */
+enum decode_sum { SUM_NONE, SUM_WIRE, SUM_BODY };
+/* `coding` is the value of Content-Encoding, p NULL: none. Codings are undone if all are known;
+ * where none was there is nothing to hash, since both are the same bytes. */
+struct decode *decode_new(struct sv coding, int64_t max, enum decode_sum sum,
+                          struct decode_room *room, decode_fn *out, void *arg);
 enum decode_trouble decode_write(struct decode *d, struct sv wire);
 bool decode_whole(const struct decode *d); /* at the end: nothing is missing */
 int64_t decode_wire_bytes(const struct decode *d);
 int64_t decode_body_bytes(const struct decode *d);
-void decode_hashes(struct decode *d, unsigned char wire[SHA256_LEN],
-                   unsigned char body[SHA256_LEN]); /* once, at the end */
-void decode_free(struct decode *d);                 /* NULL is fine */
+/* Once, at the end. False: none was made. */
+bool decode_hash(struct decode *d, unsigned char out[SHA256_LEN]);
+void decode_free(struct decode *d); /* NULL is fine */
 
 /* ---- texts that make a body unwanted (reject.c) ---- */
 
@@ -118,6 +121,7 @@ struct fetch {
     struct boot until;
     int owed; /* answers of services that are outstanding */
     bool ending, keeping, cancelled, asked, remembered;
+    bool whole, coded; /* the body that came: nothing is missing; it was coded on the wire */
     struct verdict verdict;
     struct str reason;
     struct sv peer; /* whom the verdict tells of */
@@ -154,6 +158,7 @@ void hop_robots_known(struct fetch *f, struct robots_answer *a);
 void hop_timed_out(struct fetch *f); /* while no request is under way */
 
 /* body.c */
+bool keeps_wire(const struct fetch *f); /* bodies as they came, not decoded */
 bool body_piece(void *fetch, struct sv bytes); /* http_request.on_body */
 void body_opened(struct fetch *f);             /* the same for one that has no bytes */
 void body_done(struct fetch *f);
@@ -163,6 +168,8 @@ void body_say(const struct fetch *f, struct sv type, struct str *out);
 /* record.c */
 void record_hop(struct fetch *f, const struct http_result *res);
 void record_redirect(struct fetch *f, int status, struct sv url);
+/* The hash of the bytes that were kept. */
+void record_hash(struct fetch *f, const unsigned char sha256[SHA256_LEN]);
 void record_close(struct fetch *f);
 /* Without control characters and in UTF-8: can be shown, stored and sent back. */
 bool record_clean(struct sv s);

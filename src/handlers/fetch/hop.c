@@ -270,7 +270,7 @@ static bool end_by_body(struct fetch *f)
 
 static void end_whole(struct fetch *f, const struct http_result *res)
 {
-    if (f->body.keep && !f->record.hashed) {
+    if (f->body.keep && !f->whole) {
         fetch_end(f, verdict_failed(CLASS_TRANSIENT), "%s: the body is cut short", f->hop->url);
     } else if (status_accepted(&f->p, res->status)) {
         fetch_keep(f);

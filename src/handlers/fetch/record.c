@@ -62,9 +62,18 @@ static void record_body(struct fetch *f, const struct http_result *res)
     struct decode *d = f->body.decode;
     r->wire_bytes = d ? decode_wire_bytes(d) : 0;
     r->body_bytes = d ? decode_body_bytes(d) : 0;
-    r->hashed = d && f->body.keep && res->error == HTTP_OK && decode_whole(d);
-    if (r->hashed)
-        decode_hashes(d, r->wire_sha256, r->body_sha256);
+    f->whole = d && f->body.keep && res->error == HTTP_OK && decode_whole(d);
+    f->coded = f->whole && decode_hash(d, keeps_wire(f) ? r->body_sha256 : r->wire_sha256);
+}
+
+void record_hash(struct fetch *f, const unsigned char sha256[SHA256_LEN])
+{
+    struct fetch_record *r = &f->record;
+    if (keeps_wire(f) || !f->coded)
+        memcpy(r->wire_sha256, sha256, SHA256_LEN);
+    if (!keeps_wire(f) || !f->coded)
+        memcpy(r->body_sha256, sha256, SHA256_LEN);
+    r->hashed = true;
 }
 
 void record_hop(struct fetch *f, const struct http_result *res)
