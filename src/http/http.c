@@ -40,6 +40,7 @@ void http_free(struct http *h)
     }
     while (h->n_spare)
         curl_easy_cleanup(h->spare[--h->n_spare]);
+    curl_slist_free_all(h->plain_headers);
     free(h->ca_file);
     free(h->user_agent);
     free(h);
@@ -48,25 +49,36 @@ void http_free(struct http *h)
 
 CURL *easy_take(struct http *h)
 {
-    return h->n_spare ? h->spare[--h->n_spare] : curl_easy_init();
+    if (h->n_spare)
+        return h->spare[--h->n_spare];
+    CURL *easy = curl_easy_init();
+    if (easy)
+        request_rules(easy, h);
+    return easy;
 }
 
 /* One that served without a fault serves again. Of others nobody knows what they hold on to: the
  * resolver's thread of one that was cancelled may still be at work. */
-static void easy_give(struct http *h, CURL *easy, bool fit)
+static void easy_give(struct http *h, CURL *easy, bool fit, bool plain)
 {
-    if (fit && h->n_spare < SPARE_MAX) {
-        curl_easy_reset(easy);
-        h->spare[h->n_spare++] = easy;
-    } else if (easy) {
-        curl_easy_cleanup(easy);
+    if (!fit || h->n_spare == SPARE_MAX) {
+        if (easy)
+            curl_easy_cleanup(easy);
+        return;
     }
+    if (plain) {
+        request_undo(easy);
+    } else {
+        curl_easy_reset(easy);
+        request_rules(easy, h);
+    }
+    h->spare[h->n_spare++] = easy;
 }
 
 /* Taken out of its multi handle before. */
 static void call_free(struct http_call *c, bool fit)
 {
-    easy_give(c->http, c->easy, fit);
+    easy_give(c->http, c->easy, fit, c->plain);
     curl_url_cleanup(c->url);
     curl_slist_free_all(c->headers);
     str_done(&c->body);

@@ -19,7 +19,9 @@ struct multi {
     long n_calls;
 };
 
-enum { SPARE_MAX = 64 }; /* easy handles kept for the next requests; each has a buffer */
+/* Easy handles kept for the next requests; each has a buffer. As many as end at about the same
+ * time: making one costs as much as all the rest of a request. */
+enum { SPARE_MAX = 256 };
 
 struct http {
     struct loop *loop;
@@ -27,6 +29,7 @@ struct http {
     long idle;
     bool http1;
     struct multi open, strict; /* open: allow_private */
+    struct curl_slist *plain_headers; /* of a request that has none of its own; NULL: not made */
     CURL *spare[SPARE_MAX];
     size_t n_spare;
 };
@@ -39,6 +42,7 @@ struct http_call {
     CURL *easy;
     CURLU *url;
     struct curl_slist *headers;
+    bool plain; /* a GET with plain_headers: request_undo() makes its handle as it was */
     http_done_fn *done;
     bool (*on_body)(void *arg, struct sv bytes);
     void *arg;
@@ -62,14 +66,18 @@ void multi_remove(struct http_call *c);
 PAWL_MUST_USE int request_url(const char *text, CURLU **out, struct pawl_err *err);
 
 /* request.c */
+/* In a handle that is new, or was reset: what holds for every request. */
+void request_rules(CURL *easy, const struct http *h);
 PAWL_MUST_USE int request_set(struct http_call *c, const struct http_request *req,
                               struct pawl_err *err);
+/* Nothing of a plain request is left in its handle. */
+void request_undo(CURL *easy);
 
 /* result.c */
 void result_make(const struct http_call *c, CURLcode code, struct http_result *out);
 
 /* http.c */
-CURL *easy_take(struct http *h); /* as new; NULL: there is no memory */
+CURL *easy_take(struct http *h); /* with the rules alone; NULL: there is no memory */
 void call_finish(struct http_call *c, CURLcode code);
 
 #endif

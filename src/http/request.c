@@ -34,15 +34,15 @@ static bool one_line(struct sv s)
     return true;
 }
 
-static void append(struct http_call *c, const char *line)
+static void append(struct curl_slist **list, const char *line)
 {
-    struct curl_slist *longer = curl_slist_append(c->headers, line);
+    struct curl_slist *longer = curl_slist_append(*list, line);
     if (!longer)
         abort(); /* no memory */
-    c->headers = longer;
+    *list = longer;
 }
 
-static int add_header(struct http_call *c, const struct http_header *h, struct pawl_err *err)
+static int add_header(struct curl_slist **list, const struct http_header *h, struct pawl_err *err)
 {
     AUTO_STR struct str line = STR_INIT(STR_LINE);
     if (!token(h->name) || !one_line(h->value))
@@ -56,7 +56,7 @@ static int add_header(struct http_call *c, const struct http_header *h, struct p
     }
     if (line.overflow)
         return err_set(err, PAWL_EINPUT, "a header is longer than 64 KiB");
-    append(c, str_cstr(&line));
+    append(list, str_cstr(&line));
     return 0;
 }
 
@@ -69,18 +69,29 @@ static bool has_header(const struct http_request *req, struct sv name)
     return false;
 }
 
-static int add_headers(struct http_call *c, const struct http_request *req, struct pawl_err *err)
+static int add_headers(struct curl_slist **list, const struct http_request *req,
+                       struct pawl_err *err)
 {
     /* What libcurl would add on its own to a body: later ones of the same name replace these. */
-    append(c, "Expect:");
+    append(list, "Expect:");
     for (size_t i = 0; i < req->n_headers; i++)
-        if (add_header(c, &req->headers[i], err) < 0)
+        if (add_header(list, &req->headers[i], err) < 0)
             return PAWL_EINPUT;
     if (!has_header(req, SV("Content-Type")))
-        append(c, "Content-Type:");
+        append(list, "Content-Type:");
     if (req->wire && !has_header(req, SV("Accept-Encoding")))
-        append(c, "Accept-Encoding: gzip, deflate");
+        append(list, "Accept-Encoding: gzip, deflate");
     return 0;
+}
+
+/* Those of a plain request are all alike, and made once. */
+static int set_headers(struct http_call *c, const struct http_request *req, struct pawl_err *err)
+{
+    struct curl_slist **list = c->plain ? &c->http->plain_headers : &c->headers;
+    int rc = *list ? 0 : add_headers(list, req, err);
+    if (rc == 0)
+        curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, *list);
+    return rc;
 }
 
 /* ---- callbacks of a transfer ---- */
@@ -176,7 +187,7 @@ static void set_limits(CURL *e, const struct http_request *req)
 
 /* S33: nothing of this comes from the environment. Cookies, netrc, Alt-Svc and HSTS are off unless
  * asked for; a proxy is not. */
-static void set_rules(CURL *e, const struct http *h)
+void request_rules(CURL *e, const struct http *h)
 {
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -217,9 +228,14 @@ static void set_coding(CURL *e, bool wire)
         curl_easy_setopt(e, CURLOPT_ACCEPT_ENCODING, "");
 }
 
+static const char *method_of(const struct http_request *req)
+{
+    return req->method ? req->method : req->body.p ? "POST" : "GET";
+}
+
 static int set_method(CURL *e, const struct http_request *req, struct pawl_err *err)
 {
-    const char *method = req->method ? req->method : req->body.p ? "POST" : "GET";
+    const char *method = method_of(req);
     if (!token(sv_of(method)))
         return err_set(err, PAWL_EINPUT, "a method has characters that no method can have");
     if (!strcmp(method, "HEAD")) {
@@ -245,20 +261,38 @@ static void set_callbacks(struct http_call *c, bool any_address)
     curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->words);
 }
 
+/* A GET without headers of its own: nearly all of them. */
+static bool is_plain(const struct http_request *req)
+{
+    return req->wire && !req->n_headers && !req->body.p && !strcmp(method_of(req), "GET");
+}
+
 int request_set(struct http_call *c, const struct http_request *req, struct pawl_err *err)
 {
-    int rc = add_headers(c, req, err);
-    if (rc < 0)
-        return rc;
+    c->plain = is_plain(req);
     c->easy = easy_take(c->http);
     if (!c->easy)
         return err_set(err, PAWL_EINTERNAL, "cannot set up libcurl");
-    set_rules(c->easy, c->http);
+    int rc = set_headers(c, req, err);
+    if (rc < 0)
+        return rc;
     set_version(c);
     set_coding(c->easy, req->wire);
     set_limits(c->easy, req);
     set_callbacks(c, req->allow_private);
     curl_easy_setopt(c->easy, CURLOPT_CURLU, c->url);
-    curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
-    return set_method(c->easy, req, err);
+    return c->plain ? 0 : set_method(c->easy, req, err);
+}
+
+void request_undo(CURL *e)
+{
+    curl_easy_setopt(e, CURLOPT_CURLU, NULL);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(e, CURLOPT_FORBID_REUSE, 0L);
+    curl_easy_setopt(e, CURLOPT_HTTP_CONTENT_DECODING, 1L);
+    curl_easy_setopt(e, CURLOPT_WRITEDATA, NULL);
+    curl_easy_setopt(e, CURLOPT_HEADERDATA, NULL);
+    curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, NULL);
+    curl_easy_setopt(e, CURLOPT_ERRORBUFFER, NULL);
+    curl_easy_setopt(e, CURLOPT_PRIVATE, NULL);
 }
