@@ -181,6 +181,8 @@ static int fetch_validate(const struct handler *h, struct sv kind, struct sv pay
     struct arena a;
     arena_init(&a);
     int rc = fetch_payload_read(payload, &a, &p, err);
+    if (rc == 0 && http_url_check(p.url.p, err) < 0)
+        rc = err_wrap(err, "payload: \"url\"");
     arena_done(&a);
     return rc;
 }
@@ -191,7 +193,9 @@ static int begin(struct fetch *f, struct pawl_err *err)
     if (rc < 0)
         return rc;
     f->hop = hop_new(f, f->p.url.p, err);
-    if (!f->hop || !fetch_identified(f->h, f->hop->host, err))
+    if (!f->hop)
+        return err_wrap(err, "payload: \"url\"");
+    if (!fetch_identified(f->h, f->hop->host, err))
         return PAWL_EINPUT;
     f->hop->method = f->p.method.p;
     f->hop->body = f->p.body;

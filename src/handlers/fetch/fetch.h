@@ -27,7 +27,7 @@ struct fetch_payload {
     int64_t max_body; /* 0: fetch.max_body */
     int robots;       /* -1: fetch.robots */
 };
-/* INPUT naming the member. */
+/* INPUT naming the member. The rules of http.h for its URL are the caller's to ask for. */
 PAWL_MUST_USE int fetch_payload_read(struct sv json, struct arena *a, struct fetch_payload *out,
                                      struct pawl_err *err);
 
