@@ -129,9 +129,11 @@ static void add_host(struct str *out, struct sv host)
         host = sv_make(host.p + 1, host.n - 2);
     while (host.n && host.p[host.n - 1] == '.')
         host.n--;
-    for (size_t i = 0; i < host.n; i++)
-        str_addc(&low, (char)tolower((unsigned char)host.p[i]));
-    if (ipv4_of(str_cstr(&low), &v4))
+    str_add(&low, host);
+    for (size_t i = 0; i < low.len; i++)
+        low.p[i] = (char)tolower((unsigned char)low.p[i]);
+    bool usual = inet_pton(AF_INET, str_cstr(&low), &v4) == 1;
+    if (!usual && ipv4_of(str_cstr(&low), &v4))
         str_adds(out, inet_ntop(AF_INET, &v4, text, sizeof(text)));
     else
         str_add(out, str_sv(&low));
