@@ -2,8 +2,9 @@
  * record of its fetch. Written after the gate, in its transaction (I2, I9). */
 #include "internal.h"
 
+/* *out_id 0: there was one of that name already. */
 static int write_artifact(struct sq *q, const struct settle *v, const struct artifact *a,
-                          int64_t queue, struct pawl_err *err)
+                          int64_t queue, int64_t *out_id, struct pawl_err *err)
 {
     sqlite3_stmt *s = stmt_get(q, STMT_ARTIFACT_INSERT, err);
     if (!s)
@@ -19,7 +20,9 @@ static int write_artifact(struct sq *q, const struct settle *v, const struct art
     bind_sv(s, 9, a->name);
     bind_sv(s, 10, a->place);
     bind_sv(s, 11, a->type);
-    return stmt_run(q, s, err, "artifact");
+    int rc = stmt_run(q, s, err, "artifact");
+    *out_id = rc == 0 && sqlite3_changes(q->db) ? sqlite3_last_insert_rowid(q->db) : 0;
+    return rc;
 }
 
 static void bind_hash(sqlite3_stmt *s, int i, const unsigned char *hash, bool hashed)
@@ -40,7 +43,9 @@ static void bind_texts(sqlite3_stmt *s, int at, const struct fetch_record *f)
         bind_sv(s, at + (int)i, texts[i]);
 }
 
-static int write_fetch(struct sq *q, const struct settle *v, int64_t queue, struct pawl_err *err)
+/* body: the row of its first artifact. */
+static int write_fetch(struct sq *q, const struct settle *v, int64_t queue, int64_t body,
+                       struct pawl_err *err)
 {
     const struct fetch_record *f = v->fetch;
     sqlite3_stmt *s = stmt_get(q, STMT_FETCH_INSERT, err);
@@ -55,16 +60,18 @@ static int write_fetch(struct sq *q, const struct settle *v, int64_t queue, stru
     bind_hash(s, at++, f->wire_sha256, f->hashed);
     bind_hash(s, at++, f->body_sha256, f->hashed);
     bind_texts(s, at, f);
-    bind_sv(s, at + 12, f->kept ? v->artifacts[0].name : SV_NONE);
+    bind_i64_or_null(s, at + 12, body, !f->kept || !body);
     return stmt_run(q, s, err, "fetch");
 }
 
 int keep_left(struct sq *q, const struct settle *v, const struct lane_entry *lane,
               struct pawl_err *err)
 {
-    int64_t queue = lane->cls->queue_id;
-    for (size_t i = 0; i < v->n_artifacts; i++)
-        if (write_artifact(q, v, &v->artifacts[i], queue, err) < 0)
+    int64_t queue = lane->cls->queue_id, body = 0, id = 0;
+    for (size_t i = 0; i < v->n_artifacts; i++) {
+        if (write_artifact(q, v, &v->artifacts[i], queue, &id, err) < 0)
             return err->code;
-    return v->fetch ? write_fetch(q, v, queue, err) : 0;
+        body = i ? body : id;
+    }
+    return v->fetch ? write_fetch(q, v, queue, body, err) : 0;
 }

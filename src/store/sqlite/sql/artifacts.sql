@@ -19,15 +19,14 @@ WHERE (?1 = 0 OR a.job = ?1) AND (?2 IS NULL OR q.name = ?2) AND (?3 IS NULL OR 
 -- name: artifact_insert
 INSERT INTO artifact (job, fence, queue, size, stored, codec, created_at, sha256, name, place, type)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING;
--- ?28: the name of the artifact that is its body.
+-- ?28: the artifact that is its body.
 -- name: fetch_insert
 INSERT INTO fetch (job, fence, at, queue, kept, status, wire_bytes, body_bytes, dns_us, connect_us,
                    tls_us, first_byte_us, total_us, wire_sha256, body_sha256, method, variant, address,
                    http_version, content_type, encoding, last_modified, etag, url, final_url, headers,
                    redirects, artifact)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-        ?22, ?23, ?24, ?25, ?26, ?27,
-        (SELECT id FROM artifact WHERE job = ?1 AND name = ?28 AND fence = ?2))
+        ?22, ?23, ?24, ?25, ?26, ?27, ?28)
 ON CONFLICT DO NOTHING;
 
 -- name: artifacts_by_id
