@@ -3,25 +3,24 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* Looked up once: EVP_sha256() has it looked up for every hash, which costs more than the hash of a
- * short text. */
-static EVP_MD *algorithm;
-
-static void find_algorithm(void)
-{
-    algorithm = EVP_MD_fetch(NULL, "SHA256", NULL);
-    if (!algorithm)
-        abort();
-}
-
+ * short text. Of two threads that come first one gives its own back. */
 static const EVP_MD *sha256_algorithm(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_algorithm);
-    return algorithm;
+    static _Atomic(EVP_MD *) known;
+    EVP_MD *md = atomic_load_explicit(&known, memory_order_acquire), *none = NULL;
+    if (md)
+        return md;
+    md = EVP_MD_fetch(NULL, "SHA256", NULL);
+    if (!md)
+        abort();
+    if (atomic_compare_exchange_strong(&known, &none, md))
+        return md;
+    EVP_MD_free(md);
+    return none;
 }
 
 void sha256(struct sv s, unsigned char out[SHA256_LEN])

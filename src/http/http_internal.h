@@ -28,7 +28,7 @@ struct http {
     char *ca_file, *user_agent;
     long idle;
     bool http1;
-    struct multi open, strict; /* open: allow_private */
+    struct multi open, strict;        /* open: allow_private */
     struct curl_slist *plain_headers; /* of a request that has none of its own; NULL: not made */
     CURL *spare[SPARE_MAX];
     size_t n_spare;

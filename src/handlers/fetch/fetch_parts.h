@@ -158,7 +158,7 @@ void hop_robots_known(struct fetch *f, struct robots_answer *a);
 void hop_timed_out(struct fetch *f); /* while no request is under way */
 
 /* body.c */
-bool keeps_wire(const struct fetch *f); /* bodies as they came, not decoded */
+bool keeps_wire(const struct fetch *f);        /* bodies as they came, not decoded */
 bool body_piece(void *fetch, struct sv bytes); /* http_request.on_body */
 void body_opened(struct fetch *f);             /* the same for one that has no bytes */
 void body_done(struct fetch *f);
