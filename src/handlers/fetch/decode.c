@@ -3,14 +3,14 @@
  * also one inside another (S35). */
 #include "fetch_parts.h"
 
+#include "gzip.h"
 #include "mem.h"
 #include <strings.h>
-#include <zlib.h>
 
 struct stage {
-    z_stream z;
-    bool deflate; /* with zlib's header or without: both are in use */
-    bool begun, over;
+    struct inflater *z; /* NULL: not begun */
+    bool deflate;       /* with zlib's header or without: both are in use */
+    bool over;
     int members; /* of gzip: whole ones */
     bool held;   /* deflate: one byte does not tell which */
     char first;
@@ -27,8 +27,6 @@ struct decode {
     decode_fn *out;
     void *arg;
 };
-
-enum { RAW = -15, ZLIB = 15, GZIP = 15 + 16 };
 
 static bool named(struct sv s, const char *name)
 {
@@ -80,13 +78,6 @@ static enum decode_trouble give(struct decode *d, struct sv bytes)
     return d->out(d->arg, bytes) ? DECODE_FINE : DECODE_STOPPED;
 }
 
-static void begin(struct stage *s, int bits)
-{
-    if (inflateInit2(&s->z, bits) != Z_OK)
-        abort(); /* no memory */
-    s->begun = true;
-}
-
 /* After the end of one member of gzip comes another or nothing of interest. */
 static void end_member(struct stage *s, struct sv rest)
 {
@@ -94,33 +85,30 @@ static void end_member(struct stage *s, struct sv rest)
     if (s->deflate || (rest.n && rest.p[0] != 0x1f))
         s->over = true;
     else
-        inflateReset(&s->z);
+        inflater_reset(s->z);
 }
 
-static enum decode_trouble inflate_some(struct decode *d, int level, struct sv *bytes)
+/* *full: there may be more without further input. */
+static enum decode_trouble inflate_some(struct decode *d, int level, struct sv *bytes, bool *full)
 {
     struct stage *s = &d->stages[level];
     char *chunk = d->room->chunk[level];
-    s->z.next_in = (unsigned char *)(uintptr_t)bytes->p;
-    s->z.avail_in = (unsigned)bytes->n;
-    s->z.next_out = (unsigned char *)chunk;
-    s->z.avail_out = DECODE_CHUNK;
-    bool fresh = s->z.total_out == 0 && s->members;
-    int rc = inflate(&s->z, Z_NO_FLUSH);
-    *bytes = sv_make((const char *)s->z.next_in, s->z.avail_in);
-    struct sv made = sv_make(chunk, DECODE_CHUNK - s->z.avail_out);
-    if (rc == Z_DATA_ERROR && fresh && !made.n) { /* what followed was no member */
+    size_t made;
+    bool fresh = inflater_given(s->z) == 0 && s->members;
+    enum inflate_end end = inflater_run(s->z, bytes, chunk, DECODE_CHUNK, &made);
+    if (end == INFLATE_BAD && fresh && !made) { /* what followed was no member */
         s->over = true;
         return DECODE_FINE;
     }
-    if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
+    if (end == INFLATE_BAD)
         return DECODE_BAD;
-    if (rc == Z_STREAM_END)
+    if (end == INFLATE_OVER)
         end_member(s, *bytes);
-    s->given += (int64_t)made.n;
+    *full = made == DECODE_CHUNK;
+    s->given += (int64_t)made;
     if (s->given > d->max)
         return DECODE_TOO_LARGE;
-    return made.n ? feed(d, level + 1, made) : DECODE_FINE;
+    return made ? feed(d, level + 1, sv_make(chunk, made)) : DECODE_FINE;
 }
 
 static enum decode_trouble run_stage(struct decode *d, int level, struct sv bytes)
@@ -128,10 +116,10 @@ static enum decode_trouble run_stage(struct decode *d, int level, struct sv byte
     struct stage *s = &d->stages[level];
     bool full;
     do {
-        enum decode_trouble t = inflate_some(d, level, &bytes);
+        full = false;
+        enum decode_trouble t = inflate_some(d, level, &bytes, &full);
         if (t != DECODE_FINE)
             return t;
-        full = s->z.avail_out == 0; /* there may be more without further input */
     } while (!s->over && (bytes.n || full));
     return DECODE_FINE;
 }
@@ -149,7 +137,7 @@ static enum decode_trouble begin_deflate(struct decode *d, int level, struct sv 
         return DECODE_FINE;
     unsigned high = (unsigned char)s->first, low = (unsigned char)bytes->p[0];
     bool header = (high & 15) == 8 && (high * 256 + low) % 31 == 0;
-    begin(s, header ? ZLIB : RAW);
+    s->z = inflater_new(header ? INFLATE_ZLIB : INFLATE_RAW);
     return run_stage(d, level, sv_make(&s->first, 1));
 }
 
@@ -158,16 +146,16 @@ static enum decode_trouble feed(struct decode *d, int level, struct sv bytes)
     if (level == d->n)
         return give(d, bytes);
     struct stage *s = &d->stages[level];
-    if (!s->begun && s->deflate) {
+    if (!s->z && s->deflate) {
         enum decode_trouble t = begin_deflate(d, level, &bytes);
         if (t != DECODE_FINE || !bytes.n)
             return t;
-    } else if (!s->begun) {
-        begin(s, GZIP);
+    } else if (!s->z) {
+        s->z = inflater_new(INFLATE_GZIP);
     }
     if (s->over)
         return DECODE_FINE;
-    if (s->members && !s->deflate && s->z.total_in == 0 && bytes.p[0] != 0x1f) {
+    if (s->members && !s->deflate && inflater_taken(s->z) == 0 && bytes.p[0] != 0x1f) {
         s->over = true; /* padding */
         return DECODE_FINE;
     }
@@ -188,8 +176,8 @@ enum decode_trouble decode_write(struct decode *d, struct sv wire)
 
 static bool stage_whole(const struct stage *s)
 {
-    bool between = s->members && s->z.total_out == 0;
-    return (!s->begun && !s->held) || s->over || between;
+    bool between = s->members && inflater_given(s->z) == 0;
+    return (!s->z && !s->held) || s->over || between;
 }
 
 bool decode_whole(const struct decode *d)
@@ -223,8 +211,7 @@ void decode_free(struct decode *d)
     if (!d)
         return;
     for (int i = 0; i < d->n; i++)
-        if (d->stages[i].begun)
-            inflateEnd(&d->stages[i].z);
+        inflater_free(d->stages[i].z);
     sha256_done(&d->state);
     free(d);
 }
