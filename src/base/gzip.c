@@ -99,9 +99,9 @@ void gzip_begin(struct gzip_out *g, int64_t size, bool squeeze)
     g->crc = crc32(0, NULL, 0);
     if (!squeeze)
         return;
-    int rc = g->z.state ? deflateReset(&g->z)
-                        : deflateInit2(&g->z, g->level, Z_DEFLATED, GZIP_BITS, MEMORY,
-                                       Z_DEFAULT_STRATEGY);
+    int rc = g->z.state
+                 ? deflateReset(&g->z)
+                 : deflateInit2(&g->z, g->level, Z_DEFLATED, GZIP_BITS, MEMORY, Z_DEFAULT_STRATEGY);
     if (rc != Z_OK)
         abort(); /* no memory */
 }

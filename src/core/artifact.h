@@ -30,10 +30,19 @@ struct artifact {
     int64_t size;                     /* of these */
     int64_t stored;                   /* on disk */
     enum codec codec;
-    struct sv place; /* where in the lake; a word of the lake's, "files/ab/cd…" */
+    struct sv place; /* where in the lake; a word of the lake's: "files/ab/cd…", "pack/…" */
 };
 /* 1 to ARTIFACT_NAME_MAX of A-Z a-z 0-9 . _ -, not beginning with a dot. INPUT otherwise. */
 PAWL_MUST_USE int artifact_name_check(struct sv name, struct pawl_err *err);
+
+/* Where bytes came from, for a lake that keeps records of it. Views are borrowed. */
+struct exchange {
+    struct sv uri;      /* p NULL: nowhere that has a name */
+    struct sv request;  /* its head as it was sent: start line, headers, empty line; p NULL: none */
+    struct sv response; /* the same of the answer, as it fits the bytes that are kept */
+    struct sv address;  /* of the peer; p NULL: unknown */
+    struct wall at;     /* when it was asked for; us 0: now */
+};
 
 /* One exchange, redirects included; of each attempt that got as far as asking. */
 struct fetch_record {

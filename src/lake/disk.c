@@ -64,6 +64,11 @@ static ssize_t real_write(int fd, const void *p, size_t n)
     return RETRY(write(fd, p, n));
 }
 
+static int real_truncate(int fd, off_t size)
+{
+    return RETRY(ftruncate(fd, size));
+}
+
 static int real_sync_data(int fd)
 {
     return RETRY(fdatasync(fd));
@@ -107,6 +112,7 @@ const struct disk disk_real = {
     .lock = real_lock,
     .read = real_read,
     .write = real_write,
+    .truncate = real_truncate,
     .sync_data = real_sync_data,
     .sync_folder = real_sync_folder,
     .sync_all = real_sync_all,

@@ -19,6 +19,7 @@ struct disk {
     int (*lock)(int fd, int how);                  /* flock */
     ssize_t (*read)(int fd, void *p, size_t n, off_t at);
     ssize_t (*write)(int fd, const void *p, size_t n);
+    int (*truncate)(int fd, off_t size);
     int (*sync_data)(int fd);                                 /* the bytes of one file */
     int (*sync_folder)(int fd);                               /* the names in one folder */
     int (*sync_all)(int fd);                                  /* everything on its file system */

@@ -4,11 +4,12 @@
  *   hash all → look what is there → write the rest to tmp/ → sync → rename → sync folders → report
  *
  * Twins within a group are written once. commit.c has the second half. */
-#include "lake_internal.h"
+#include "pack.h"
 
 #include "mem.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -49,8 +50,13 @@ static int take_item(struct lake *l, struct pending *p, struct pawl_err *err)
     struct lake_item *item = p->item;
     p->spool = TAKE_PTR(item->spool); /* gone, whatever comes of it */
     clear_answers(item);
-    if (!!item->body.p + !!p->spool + !!item->file != 1)
+    if (!!item->body.p + !!p->spool + !!item->file + !!item->same != 1)
         return err_set(err, PAWL_EINTERNAL, "exactly one of body, spool and file is to be kept");
+    if (item->same) {
+        memcpy(item->sha256, item->same->sha256, SHA256_LEN);
+        item->size = item->same->size;
+        return 0;
+    }
     if (item->body.p) {
         sha256(item->body, item->sha256);
         item->size = (int64_t)item->body.n;
@@ -70,24 +76,29 @@ static int by_hash(const void *a, const void *b)
     return c ? c : (x->item > y->item) - (x->item < y->item);
 }
 
-static void take_all(struct group *g, struct lake_item *items, size_t n)
+void pending_take(struct lake *l, struct pending *v, struct lake_item *items, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct pending *p = &g->v[i];
+        struct pending *p = &v[i];
         struct pawl_err e = {0};
         *p = (struct pending){.item = &items[i], .state = KEEP_WRITE, .temp = TEMP_NONE};
-        int rc = take_item(g->lake, p, &e);
+        int rc = take_item(l, p, &e);
         if (rc < 0)
             pending_fail(p, rc, &e);
-        else
-            g->n++;
     }
+}
+
+static void take_all(struct group *g, struct lake_item *items, size_t n)
+{
+    pending_take(g->lake, g->v, items, n);
+    for (size_t i = 0; i < n; i++)
+        g->n += g->v[i].state != KEEP_FAILED;
     qsort(g->v, n, sizeof(*g->v), by_hash);
 }
 
 /* ---- look what is there ---- */
 
-static bool wants_codec(struct lake *l, const struct lake_item *item)
+bool pending_squeezes(const struct lake *l, const struct lake_item *item)
 {
     return item->size > 0 && layout_type_matches(item->type, l->types, l->n_types);
 }
@@ -97,7 +108,7 @@ static void find(struct lake *l, int folder, struct pending *p)
 {
     struct lake_item *item = p->item;
     struct pawl_err e = {0};
-    const enum codec first = wants_codec(l, item) ? CODEC_ZSTD : CODEC_NONE;
+    const enum codec first = pending_squeezes(l, item) ? CODEC_ZSTD : CODEC_NONE;
     const enum codec forms[] = {first, first == CODEC_ZSTD ? CODEC_NONE : CODEC_ZSTD};
     for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
         bool damaged;
@@ -218,7 +229,7 @@ static int write_plain(struct lake *l, struct pending *p, struct pawl_err *err)
 
 static int write_one(struct lake *l, struct pending *p, bool sync, struct pawl_err *err)
 {
-    int rc = wants_codec(l, p->item) ? write_squeezed(l, p, err) : 0;
+    int rc = pending_squeezes(l, p->item) ? write_squeezed(l, p, err) : 0;
     if (rc == 0 && !p->temp.name[0])
         rc = write_plain(l, p, err);
     if (rc == 0 && sync && l->disk->sync_data(p->temp.fd) < 0) /* I10, I12 */
@@ -285,16 +296,15 @@ static void answer_all(struct group *g)
     }
 }
 
-/* The folders of the lake itself are as durable as what is put into them; once for each handle,
- * because another process may have made them a moment ago. */
-static int settle_root(struct lake *l, struct pawl_err *err)
+/* Once for each handle, because another process may have made them a moment ago. */
+int lake_settle(struct lake *l, struct pawl_err *err)
 {
     if (l->settled)
         return 0;
     /* Not beneath the lake, and not always readable: then it is not pawl that made the lake here.
      */
     int parent = openat(l->root, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int fds[] = {l->objects, l->root, parent};
+    int fds[] = {l->objects, l->segments, l->root, parent};
     int rc =
         parent < 0 && errno != EACCES ? disk_error(err, errno, "cannot open %s/..", l->path) : 0;
     for (size_t i = 0; rc == 0 && i < ARRAY_LEN(fds); i++)
@@ -317,7 +327,7 @@ static void note_age(struct group *g, struct boot start)
 static int keep_group(struct group *g, struct pawl_err *err)
 {
     struct boot start = clock_boot();
-    int rc = settle_root(g->lake, err);
+    int rc = lake_settle(g->lake, err);
     if (rc == 0)
         rc = find_all(g, err);
     if (rc < 0)
@@ -332,10 +342,24 @@ static int keep_group(struct group *g, struct pawl_err *err)
     return 0;
 }
 
-int lake_keep(struct lake *l, struct lake_item *items, size_t n, struct pawl_err *err)
+/* Bytes that are there already are only held on to. */
+static void keep_same(struct lake *l, struct lake_item *item)
 {
-    if (!n)
-        return 0;
+    bool there = false;
+    const struct artifact *a = item->same;
+    snprintf(item->place, sizeof(item->place), SV_FMT, SV_ARG(a->place));
+    item->rc = lake_touch(l, item->place, &there, &item->err);
+    if (item->rc == 0 && !there)
+        item->rc = err_set(&item->err, PAWL_ENOTFOUND, "what was kept before is gone");
+    memcpy(item->sha256, a->sha256, SHA256_LEN);
+    item->size = a->size;
+    item->stored = a->stored;
+    item->codec = a->codec;
+    item->shared = true;
+}
+
+static int keep_files(struct lake *l, struct lake_item *items, size_t n, struct pawl_err *err)
+{
     AUTO_FREE struct pending *v = mem_zalloc(n, sizeof(*v));
     struct group g = {.lake = l, .v = v};
     struct pawl_err e = {0};
@@ -350,4 +374,19 @@ int lake_keep(struct lake *l, struct lake_item *items, size_t n, struct pawl_err
     if (rc < 0 && err)
         *err = e;
     return rc;
+}
+
+int lake_keep(struct lake *l, struct lake_item *items, size_t n, struct pawl_err *err)
+{
+    if (!n)
+        return 0;
+    if (l->mode == LAKE_PACK)
+        return pack_keep(l, items, n, err);
+    size_t k = 0; /* those that are held on to go first; they are few, or all */
+    for (; k < n && items[k].same; k++)
+        keep_same(l, &items[k]);
+    for (size_t i = k; i < n; i++)
+        if (items[i].same)
+            return err_set(err, PAWL_EINTERNAL, "bytes kept before come first in a group");
+    return k < n ? keep_files(l, items + k, n - k, err) : 0;
 }

@@ -1,5 +1,5 @@
 /* Opening a lake: its folders, its lock, what a crash may have left half made. */
-#include "lake_internal.h"
+#include "pack.h"
 
 #include "fd.h"
 #include "hash.h"
@@ -14,15 +14,17 @@
 
 /* From here on one syncfs() is faster than a sync for each (bench/lake.c; 2 cores, ext4). Not from
  * two on, though it would be as fast: it also waits for what others write on the file system. */
-enum { SHARE_FROM = 4 };
+enum { SHARE_FROM = 4, SEGMENT_BYTES = 1 << 30 };
+#define SEGMENT_AGE DUR_S(3600)
 
 static const char LOCK_NAME[] = "lake.lock";
 static const char README_NAME[] = "README";
 static const char README[] =
-    "This folder is a lake of pawl: what jobs keep, as files named by their content.\n"
+    "This folder is a lake of pawl: what jobs keep, as files named by their content, or packed.\n"
     "\n"
     "objects/ab/abcd...      the bytes; the name is their SHA-256\n"
     "objects/ab/abcd....zst  the same, compressed: `zstd -dc FILE | sha256sum` prints the name\n"
+    "segments/...warc.gz     many of them, as records of WARC/1.1, each a member of gzip\n"
     "tmp/                    unfinished; left over only after a crash\n"
     "lake.lock               lets writers and `pawl verify --repair` meet; never delete it\n"
     "\n"
@@ -50,6 +52,11 @@ static int open_folder(struct lake *l, const char *name, bool make, int *out, st
         return disk_error(err, errno, "cannot open %s/%s", l->path, name);
     *out = fd;
     return 0;
+}
+
+int lake_segments(struct lake *l, bool make, struct pawl_err *err)
+{
+    return l->segments >= 0 ? 0 : open_folder(l, "segments", make, &l->segments, err);
 }
 
 static int open_lock(struct lake *l, struct pawl_err *err)
@@ -152,6 +159,8 @@ static int open_parts(struct lake *l, const struct lake_options *o, struct pawl_
         rc = open_folder(l, "objects", o->create, &l->objects, err);
     if (rc == 0)
         rc = open_folder(l, "tmp", o->create, &l->tmp, err);
+    if (rc == 0 && o->create && o->mode == LAKE_PACK)
+        rc = lake_segments(l, true, err);
     if (rc == 0 && o->create)
         rc = write_readme(l, err);
     return rc;
@@ -165,6 +174,11 @@ int lake_open_on(const struct disk *d, size_t share_from, const struct lake_opti
                        .root = -1,
                        .objects = -1,
                        .tmp = -1,
+                       .segments = -1,
+                       .mode = o->mode,
+                       .level = o->level,
+                       .segment_bytes = o->segment_bytes ? o->segment_bytes : SEGMENT_BYTES,
+                       .segment_age = o->segment_age.us ? o->segment_age : SEGMENT_AGE,
                        .lock = -1,
                        .share_from = share_from,
                        .types = o->types,
@@ -191,8 +205,11 @@ void lake_close(struct lake *l)
 {
     if (!l)
         return;
+    pack_close(l->pack);
+    packed_free(l->packed);
     fd_closep(&l->root);
     fd_closep(&l->objects);
+    fd_closep(&l->segments);
     fd_closep(&l->tmp);
     fd_closep(&l->lock);
     squeezer_free(l->squeezer);

@@ -1,6 +1,6 @@
-/* The lake: artifacts as bytes on disk. An object is complete, durable and true to its hash under
- * its name, or it is not there (I10); what a crash leaves is a temporary file or an object that no
- * row names, both found by lake_scan().
+/* The lake: artifacts as bytes on disk, each in a file of its own or packed into segments. What was
+ * kept is complete, durable and true to its hash under its place (I10); what a crash leaves is a
+ * temporary file, or bytes that no row names, all found by lake_scan().
  *
  * All calls block on the disk, spools excepted (they write to the page cache): not for the loop.
  * Several handles on one lake, in one process or many, are a supported use; a handle belongs to one
@@ -18,13 +18,21 @@
 struct lake;
 struct lake_spool; /* bytes in a temporary file of the lake */
 
+/* How lake_keep() writes; either form is always read. */
+enum lake_mode {
+    LAKE_FILES,
+    LAKE_PACK, /* records of WARC in segments, to which this handle alone appends */
+};
 struct lake_options {
     const char *path;         /* the root; borrowed for the call */
     bool create;              /* make it if it is not there; else NOTFOUND */
     const char *const *types; /* content types kept compressed: "text/html", or a star
                                  after the slash; borrowed as long as the lake is open */
     size_t n_types;
-    int level; /* of zstd */
+    int level; /* of zstd; of gzip, 9 at most */
+    enum lake_mode mode;
+    int64_t segment_bytes;  /* LAKE_PACK: a segment of this size gets no more; 0: 1 GiB */
+    struct dur segment_age; /* nor one that was begun so long ago; us 0: an hour */
 };
 PAWL_MUST_USE int lake_open(const struct lake_options *o, struct lake **out, struct pawl_err *err);
 void lake_close(struct lake *l); /* NULL is fine */
@@ -38,14 +46,18 @@ PAWL_MUST_USE int lake_spool_open(struct lake *l, struct lake_spool **out, struc
 PAWL_MUST_USE int lake_spool_write(struct lake_spool *s, struct sv bytes, struct pawl_err *err);
 void lake_spool_drop(struct lake_spool *s); /* NULL is fine */
 
-/* Bytes to be kept: exactly one of body, spool and file. */
+/* Bytes to be kept: exactly one of body, spool, file and same. */
 struct lake_item {
-    struct sv body;           /* p NULL: not this */
-    struct lake_spool *spool; /* NULL: not this; gone after the call, whatever came of it */
-    const char *file;         /* NULL: not this; a regular file, copied */
-    struct sv type;           /* content type; p NULL: unknown */
+    struct sv body;              /* p NULL: not this */
+    struct lake_spool *spool;    /* NULL: not this; gone after the call, whatever came of it */
+    const char *file;            /* NULL: not this; a regular file, copied */
+    const struct artifact *same; /* NULL: not this; bytes kept before, of which `from` says that
+                                    they have not changed */
+    struct sv type;              /* content type; p NULL: unknown */
+    const struct exchange *from; /* for records of segments; NULL: unknown */
     /* answered */
-    int rc; /* < 0: not kept, err says why: FULL (no room), IO, INPUT (not a regular file) */
+    int rc; /* < 0: not kept, err says why: FULL (no room), IO, INPUT (not a regular file),
+               NOTFOUND (`same` is gone) */
     struct pawl_err err;
     unsigned char sha256[SHA256_LEN];
     int64_t size, stored;
@@ -77,25 +89,64 @@ enum lake_verdict { LAKE_GOOD, LAKE_MISSING, LAKE_DAMAGED };
 PAWL_MUST_USE int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
                              const char **why, struct pawl_err *err);
 /* Absolute path of the file that holds these bytes and nothing else; INPUT if there is no such
- * file (they are compressed). For export. */
+ * file (they are compressed or packed). For export. */
 PAWL_MUST_USE int lake_file(struct lake *l, const struct artifact *a, struct str *out,
                             struct pawl_err *err);
+
+/* ---- packed ---- */
+
+/* A stretch of a segment: a record, and before it what belongs to it (the request). */
+enum { SEGMENT_NAME = 34 }; /* "20260102T030405Z-0123456789abcdef" and NUL */
+struct lake_span {
+    char segment[SEGMENT_NAME];
+    int64_t offset, length; /* of the record */
+    int64_t lead;           /* bytes before it */
+};
+/* The stretches that a place names: first the bytes, then, if the exchange only referred to
+ * them, its own record. Returns how many, 0: it is no place in a segment. */
+int lake_spans(struct sv place, struct lake_span out[2]);
+/* The place of one or two stretches. */
+void lake_place(const struct lake_span *v, int n, char out[PLACE_MAX_BYTES + 1]);
+/* "segments/NAME.warc.gz": the segment's file, below the root. */
+void lake_segment_file(const char segment[SEGMENT_NAME], struct str *out);
+/* The members of gzip of a stretch as they lie there, with or without the lead. NOTFOUND, CORRUPT
+ * (the file ends before). */
+PAWL_MUST_USE int lake_span_read(struct lake *l, const struct lake_span *s, bool lead,
+                                 bool (*each)(void *arg, struct sv bytes), void *arg,
+                                 struct pawl_err *err);
+/* One stretch on its way into another segment. */
+struct lake_move {
+    struct lake_span from;
+    /* answered */
+    int rc; /* < 0: not copied; NOTFOUND, CORRUPT: it is not there or damaged */
+    struct lake_span to;
+};
+/* does: copies of n stretches, checked as they are read, durable when it returns; for LAKE_PACK.
+ * A negative return: none is to be trusted. */
+PAWL_MUST_USE int lake_copy(struct lake *l, struct lake_move *v, size_t n, struct pawl_err *err);
+/* does: shorten a segment to `end`, unless somebody writes it, or it was written or touched within
+ * `younger`. outcome: *out_cut. */
+PAWL_MUST_USE int lake_cut(struct lake *l, const char *place, int64_t end, struct dur younger,
+                           bool *out_cut, struct pawl_err *err);
 
 /* ---- what is there ---- */
 
 struct lake_entry {
     bool temporary;                   /* unfinished; no hash */
+    bool segment;                     /* of many artifacts; no hash */
+    bool busy;                        /* segment: somebody writes it */
     unsigned char sha256[SHA256_LEN]; /* by its name */
-    const char *place;                /* for lake_remove() */
+    const char *place;                /* for lake_remove(); of a segment "pack/NAME" */
     int64_t stored;
+    int64_t head;   /* segment: bytes of its first record, which is no artifact's; 0: damaged */
     struct dur age; /* since it was kept or touched */
 };
-/* does: every object and temporary file, in no order, until `each` returns false. Anything else
- * below the root is not the lake's and is left alone. */
+/* does: every object, segment and temporary file, in no order, until `each` returns false. Anything
+ * else below the root is not the lake's and is left alone. */
 PAWL_MUST_USE int lake_scan(struct lake *l, bool (*each)(void *arg, const struct lake_entry *e),
                             void *arg, struct pawl_err *err);
-/* does: delete one, unless it was kept or touched within `younger`; safe against a writer that
- * finds the same bytes at this moment. outcome: *out_removed. */
+/* does: delete one, unless it was kept or touched within `younger` or is being written; safe
+ * against a writer that finds the same bytes at this moment. outcome: *out_removed. */
 PAWL_MUST_USE int lake_remove(struct lake *l, const char *place, struct dur younger,
                               bool *out_removed, struct pawl_err *err);
 

@@ -17,6 +17,7 @@ struct lake {
     int root, objects, tmp;
     uint64_t temps;           /* random: how names in tmp/ begin */
     _Atomic uint64_t n_temps; /* how they go on */
+    enum lake_mode mode;
     /* The rest is the calling thread's. */
     int lock;            /* -1 until it is needed: whoever only reads may not be able to write */
     size_t share_from;   /* so many syncs and more are one syncfs(); 0: never */
@@ -25,7 +26,13 @@ struct lake {
     const char *const *types;
     size_t n_types;
     struct squeezer *squeezer;
-    char *buffer; /* COPY_BUFFER; see lake_buffer() */
+    int segments; /* -1: there is no such folder, or not yet */
+    int level;
+    int64_t segment_bytes;
+    struct dur segment_age;
+    struct pack *pack;     /* NULL: this handle has no segment; see pack.h */
+    struct packed *packed; /* NULL: none was read */
+    char *buffer;          /* COPY_BUFFER; see lake_buffer() */
 };
 
 /* As lake_open(), on another disk; share_from SIZE_MAX: what suits the file system. */
@@ -39,6 +46,11 @@ PAWL_MUST_USE int lake_lock(struct lake *l, int how, struct pawl_err *err);
 void lake_unlock(struct lake *l);
 /* Open objects/ab; -1 with errno. */
 int lake_folder(struct lake *l, unsigned char first, bool make);
+
+/* Opens segments/; with `make` it is there afterwards. NOTFOUND. */
+PAWL_MUST_USE int lake_segments(struct lake *l, bool make, struct pawl_err *err);
+/* By the wall clock, like the times of files. One from the future is young. */
+struct dur lake_age(const struct stat *st);
 
 /* ---- spool.c ---- */
 
@@ -77,7 +89,10 @@ struct pending {
         KEEP_WRITE,  /* they are not: in `temp`, and then under their name */
         KEEP_TWIN,   /* the same bytes come earlier in this group */
     } state;
-    struct temp temp; /* KEEP_WRITE: complete, not yet named */
+    struct temp temp;         /* KEEP_WRITE: complete, not yet named */
+    struct lake_span own;     /* packed: what was written for it */
+    int64_t start, end;       /* packed: where that is, lead included; end 0: nothing was */
+    struct lake_span earlier; /* packed, KEEP_FOUND: where the bytes are */
     bool old;         /* it was written a while ago */
 };
 
@@ -88,6 +103,12 @@ struct group {
     size_t n;
 };
 void pending_fail(struct pending *p, int rc, const struct pawl_err *e);
+/* The items with their hashes; those that cannot be taken have failed. */
+void pending_take(struct lake *l, struct pending *v, struct lake_item *items, size_t n);
+/* Is this type one of those that are compressed? */
+bool pending_squeezes(const struct lake *l, const struct lake_item *item);
+/* The folders of the lake itself are as durable as what is put into them. */
+PAWL_MUST_USE int lake_settle(struct lake *l, struct pawl_err *err);
 /* All that is KEEP_FOUND or KEEP_WRITE gets its name, touched now. A negative return: the lake's.
  */
 PAWL_MUST_USE int commit_place(struct group *g, struct pawl_err *err);

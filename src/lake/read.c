@@ -1,5 +1,5 @@
 /* Reading objects back, and judging them. */
-#include "lake_internal.h"
+#include "pack.h"
 
 #include "fd.h"
 #include <errno.h>
@@ -79,9 +79,16 @@ static int read_open(struct reading *r, const struct artifact *a, struct pawl_er
                                   : read_plain(&flow, err);
 }
 
+static bool is_packed(const struct artifact *a)
+{
+    return a->place.p && sv_starts(a->place, SV("pack/"));
+}
+
 int lake_read(struct lake *l, const struct artifact *a, bool (*each)(void *arg, struct sv bytes),
               void *arg, struct pawl_err *err)
 {
+    if (is_packed(a))
+        return pack_read(l, a, each, arg, err);
     struct place at;
     AUTO_FD int fd = -1;
     int rc = open_object(l, a, &at, &fd, err);
@@ -131,6 +138,8 @@ static int verdict(const char *wrong, enum lake_verdict *out, const char **why)
 int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out, const char **why,
                struct pawl_err *err)
 {
+    if (is_packed(a))
+        return pack_check(l, a, out, why, err);
     struct place at;
     struct pawl_err e = {0};
     struct sha256_state hash = {0};
@@ -161,6 +170,8 @@ int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
 
 int lake_file(struct lake *l, const struct artifact *a, struct str *out, struct pawl_err *err)
 {
+    if (is_packed(a))
+        return err_set(err, PAWL_EINPUT, "it is packed");
     struct place at;
     if (!layout_read_place(a->place, &at) || at.temporary || at.codec != a->codec)
         return err_set(err, PAWL_EINPUT, "\"" SV_FMT "\" is no place of an object of this lake",

@@ -1,5 +1,5 @@
 /* What lies in the lake: finding all of it, holding on to one, deleting what nobody needs. */
-#include "lake_internal.h"
+#include "pack.h"
 
 #include "fd.h"
 #include "mem.h"
@@ -15,8 +15,7 @@ static void close_dirp(DIR **d)
         closedir(*d);
 }
 
-/* By the wall clock, like the times of files. One from the future is young. */
-static struct dur age_of(const struct stat *st)
+struct dur lake_age(const struct stat *st)
 {
     int64_t kept = st->st_mtim.tv_sec * 1000000 + st->st_mtim.tv_nsec / 1000;
     int64_t age = clock_wall().us - kept;
@@ -45,7 +44,7 @@ static int show(struct scan *s, const struct place *at, const struct stat *st)
     else
         layout_place(at->sha256, at->codec, place);
     struct lake_entry e = {
-        .temporary = at->temporary, .place = place, .stored = st->st_size, .age = age_of(st)};
+        .temporary = at->temporary, .place = place, .stored = st->st_size, .age = lake_age(st)};
     memcpy(e.sha256, at->sha256, SHA256_LEN);
     return s->each(s->arg, &e);
 }
@@ -93,6 +92,8 @@ int lake_scan(struct lake *l, bool (*each)(void *arg, const struct lake_entry *e
         else if (errno != ENOENT)
             rc = disk_error(err, errno, "cannot open %s/objects/%02x", l->path, (unsigned)i);
     }
+    if (rc > 0)
+        rc = pack_scan(l, each, arg, err);
     return rc < 0 ? rc : 0;
 }
 
@@ -120,6 +121,10 @@ int lake_touch(struct lake *l, const char *place, bool *out_there, struct pawl_e
 {
     struct place at;
     struct stat st;
+    struct lake_span spans[2];
+    int n = lake_spans(sv_of(place), spans);
+    if (n)
+        return pack_touch(l, spans, n, out_there, err);
     int rc = read_place(place, &at, err);
     if (rc == 0 && at.temporary)
         rc = err_set(err, PAWL_EINPUT, "%s is no object", place);
@@ -155,7 +160,7 @@ static int remove_old(struct lake *l, int folder, const struct place *at, struct
 {
     struct stat st;
     int rc = look(l, folder, at, &st, err);
-    if (rc <= 0 || age_of(&st).us < younger.us)
+    if (rc <= 0 || lake_age(&st).us < younger.us)
         return rc < 0 ? rc : 0;
     rc = at->temporary ? is_held(l, folder, at, err) : 0;
     if (rc != 0)
@@ -169,6 +174,9 @@ int lake_remove(struct lake *l, const char *place, struct dur younger, bool *out
                 struct pawl_err *err)
 {
     struct place at;
+    char segment[SEGMENT_NAME];
+    if (segment_of_place(sv_of(place), segment))
+        return pack_remove(l, segment, younger, out_removed, err);
     int rc = read_place(place, &at, err);
     if (rc == 0)
         rc = lake_lock(l, LOCK_EX, err);

@@ -71,9 +71,13 @@ static bool hit(enum probe_op op)
     return true;
 }
 
+/* A new name in a folder: temporary files are excepted, nobody relies on theirs. */
 static int p_open(int dir, const char *name, int flags)
 {
-    return hit(OP_OPEN) ? -1 : disk_real.open(dir, name, flags);
+    int fd = hit(OP_OPEN) ? -1 : disk_real.open(dir, name, flags);
+    if (fd >= 0 && flags & O_EXCL && strstr(name, ".warc"))
+        add(&folders, ino_of(dir));
+    return fd;
 }
 
 static int p_open_foreign(const char *path)
@@ -111,6 +115,14 @@ static ssize_t p_write(int fd, const void *p, size_t n)
         return -1;
     errno = probe.with;
     return -1;
+}
+
+static int p_truncate(int fd, off_t size)
+{
+    if (hit(OP_TRUNCATE))
+        return -1;
+    add(&files, ino_of(fd));
+    return disk_real.truncate(fd, size);
 }
 
 static int p_sync_data(int fd)
@@ -181,6 +193,7 @@ const struct disk probe_disk = {
     .lock = p_lock,
     .read = p_read,
     .write = p_write,
+    .truncate = p_truncate,
     .sync_data = p_sync_data,
     .sync_folder = p_sync_folder,
     .sync_all = p_sync_all,

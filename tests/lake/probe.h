@@ -16,6 +16,7 @@ enum probe_op {
     OP_LOCK,
     OP_READ,
     OP_WRITE,
+    OP_TRUNCATE,
     OP_SYNC_DATA,
     OP_SYNC_FOLDER,
     OP_SYNC_ALL,

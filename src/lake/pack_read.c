@@ -1,0 +1,385 @@
+/* Records read back out of segments, and judged. The payload is the end of a record's block, as
+ * long as its row says; what is before it is not the lake's business. */
+#include "pack.h"
+
+#include "fd.h"
+#include "mem.h"
+#include <errno.h>
+#include <fcntl.h>
+
+enum { OPEN_SEGMENTS = 16, PIECE = 64 << 10 };
+
+/* Segments that were read lately stay open: the kernel reads ahead in them, and nothing has to be
+ * looked up. */
+struct packed {
+    struct {
+        char name[SEGMENT_NAME];
+        int fd;
+        int64_t used;
+    } v[OPEN_SEGMENTS];
+    size_t n;
+    int64_t turn;
+    struct inflater *inflater;
+    struct sha256_state hash;
+    char piece[PIECE];
+};
+
+static struct packed *packed_of(struct lake *l)
+{
+    if (!l->packed) {
+        l->packed = mem_zalloc(1, sizeof(*l->packed));
+        l->packed->inflater = inflater_new(INFLATE_GZIP);
+    }
+    return l->packed;
+}
+
+void packed_free(struct packed *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        close(p->v[i].fd);
+    inflater_free(p->inflater);
+    sha256_done(&p->hash);
+    free(p);
+}
+
+static int open_file(struct lake *l, const char *segment, int *out, struct pawl_err *err)
+{
+    char file[SEGMENT_FILE];
+    struct stat st;
+    int rc = lake_segments(l, false, err);
+    if (rc < 0)
+        return rc;
+    segment_file(segment, file);
+    AUTO_FD int fd = l->disk->open(l->segments, file, O_RDONLY);
+    if (fd < 0 && errno == ENOENT)
+        return err_set(err, PAWL_ENOTFOUND, "segment %s is not in %s", segment, l->path);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return disk_error(err, errno, "cannot open segment %s of %s", segment, l->path);
+    if (!S_ISREG(st.st_mode))
+        return disk_not_file(err, &st, file);
+    *out = TAKE_FD(fd);
+    return 0;
+}
+
+static int open_segment(struct lake *l, const char *segment, int *out, struct pawl_err *err)
+{
+    struct packed *p = packed_of(l);
+    size_t oldest = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (!strcmp(p->v[i].name, segment)) {
+            p->v[i].used = ++p->turn;
+            *out = p->v[i].fd;
+            return 0;
+        }
+        if (p->v[i].used < p->v[oldest].used)
+            oldest = i;
+    }
+    int fd = -1, rc = open_file(l, segment, &fd, err);
+    if (rc < 0)
+        return rc;
+    if (p->n < OPEN_SEGMENTS)
+        oldest = p->n++;
+    else
+        close(p->v[oldest].fd);
+    memcpy(p->v[oldest].name, segment, SEGMENT_NAME);
+    p->v[oldest].fd = *out = fd;
+    p->v[oldest].used = ++p->turn;
+    return 0;
+}
+
+/* ---- stretches ---- */
+
+/* The bytes from..to of a file, piece by piece. `each`: < 0 is an error, > 0 enough. */
+static int read_bytes(struct lake *l, int fd, const char *segment, int64_t from, int64_t to,
+                      int (*each)(void *arg, struct sv bytes, struct pawl_err *err), void *arg,
+                      struct pawl_err *err)
+{
+    char *buffer = lake_buffer(l);
+    while (from < to) {
+        size_t want = to - from < COPY_BUFFER ? (size_t)(to - from) : COPY_BUFFER;
+        ssize_t n = l->disk->read(fd, buffer, want, from);
+        if (n < 0)
+            return disk_error(err, errno, "cannot read segment %s", segment);
+        if (n == 0)
+            return err_set(err, PAWL_ENOTFOUND, "segment %s ends before it", segment);
+        int rc = each(arg, sv_make(buffer, (size_t)n), err);
+        if (rc != 0)
+            return rc < 0 ? rc : 0;
+        from += n;
+    }
+    return 0;
+}
+
+struct passing {
+    bool (*each)(void *arg, struct sv bytes);
+    void *arg;
+};
+
+static int pass_on(void *arg, struct sv bytes, struct pawl_err *err)
+{
+    struct passing *p = arg;
+    (void)err;
+    return p->each(p->arg, bytes) ? 0 : 1;
+}
+
+int lake_span_read(struct lake *l, const struct lake_span *s, bool lead,
+                   bool (*each)(void *arg, struct sv bytes), void *arg, struct pawl_err *err)
+{
+    struct passing p = {each, arg};
+    int fd, rc = open_segment(l, s->segment, &fd, err);
+    if (rc < 0)
+        return rc;
+    return read_bytes(l, fd, s->segment, s->offset - (lead ? s->lead : 0), s->offset + s->length,
+                      pass_on, &p, err);
+}
+
+/* ---- members ---- */
+
+struct member {
+    struct packed *p;
+    bool many; /* others may follow */
+    bool over;
+    bool enough;   /* `each` has stopped it */
+    int64_t taken; /* of the file */
+    int (*each)(void *arg, struct sv bytes, struct pawl_err *err);
+    void *arg;
+};
+
+static int broken(struct pawl_err *err, const char *why)
+{
+    return err_set(err, PAWL_ECORRUPT, "%s", why);
+}
+
+static int inflate_piece(void *arg, struct sv bytes, struct pawl_err *err)
+{
+    struct member *m = arg;
+    size_t made = 0;
+    do {
+        size_t before = bytes.n;
+        if (m->over && !m->many)
+            return broken(err, "something follows its end");
+        if (m->over)
+            inflater_reset(m->p->inflater);
+        enum inflate_end e = inflater_run(m->p->inflater, &bytes, m->p->piece, PIECE, &made);
+        m->taken += (int64_t)(before - bytes.n);
+        m->over = e == INFLATE_OVER;
+        if (e == INFLATE_BAD)
+            return broken(err, "it cannot be decoded");
+        int rc = made && m->each ? m->each(m->arg, sv_make(m->p->piece, made), err) : 0;
+        m->enough = rc > 0;
+        if (rc != 0)
+            return rc;
+    } while (bytes.n || (made == PIECE && !m->over));
+    return 0;
+}
+
+/* Members of gzip that fill from..to and nothing else. */
+static int read_members(struct lake *l, const struct lake_span *s, int64_t from, struct member *m,
+                        struct pawl_err *err)
+{
+    int fd, rc = open_segment(l, s->segment, &fd, err);
+    if (rc < 0)
+        return rc;
+    m->p = packed_of(l);
+    inflater_reset(m->p->inflater);
+    rc = read_bytes(l, fd, s->segment, from, s->offset + s->length, inflate_piece, m, err);
+    return rc == 0 && !m->over && !m->enough ? broken(err, "its end is missing") : rc;
+}
+
+int pack_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err)
+{
+    struct member m = {.many = true};
+    return read_members(l, s, s->offset - s->lead, &m, err);
+}
+
+static int first_piece(void *arg, struct sv bytes, struct pawl_err *err)
+{
+    struct member *m = arg;
+    size_t made;
+    enum inflate_end e;
+    do {
+        size_t before = bytes.n;
+        e = inflater_run(m->p->inflater, &bytes, m->p->piece, PIECE, &made);
+        m->taken += (int64_t)(before - bytes.n);
+    } while (e == INFLATE_MORE && (bytes.n || made == PIECE));
+    m->over = e == INFLATE_OVER;
+    if (e == INFLATE_BAD)
+        return broken(err, "it cannot be decoded");
+    return m->over ? 1 : 0;
+}
+
+int64_t pack_first(struct lake *l, int fd)
+{
+    struct member m = {.p = packed_of(l)};
+    struct pawl_err e;
+    inflater_reset(m.p->inflater);
+    int rc = read_bytes(l, fd, "", 0, RECORD_HEAD, first_piece, &m, &e);
+    return rc == 0 && m.over ? m.taken : 0;
+}
+
+/* ---- records ---- */
+
+struct parsing {
+    struct record *out;
+    int64_t payload, at; /* wanted from the end of the block; how far in it */
+    int tail;            /* bytes of the line ends after the block */
+    bool (*each)(void *arg, struct sv bytes);
+    void *arg;
+};
+
+/* The end of the head, if it is there now. */
+static int parse_head(struct parsing *p, struct sv *bytes, struct pawl_err *err)
+{
+    struct str *head = &p->out->head;
+    size_t before = head->len, from = before < 3 ? 0 : before - 3;
+    str_add(head, *bytes);
+    const char *end =
+        head->len < 4 ? NULL : memmem(head->p + from, head->len - from, "\r\n\r\n", 4);
+    if (!end && (head->overflow || head->len > RECORD_HEAD + 3 * RECORD_URI))
+        return broken(err, "it is no record of WARC");
+    if (!end) {
+        *bytes = SV_NONE;
+        return 0;
+    }
+    size_t n = (size_t)(end - head->p) + 4;
+    *bytes = sv_make(bytes->p + (n - before), bytes->n - (n - before));
+    head->len = n;
+    head->p[n] = '\0';
+    if (!sv_starts(str_sv(head), SV("WARC/1.")) ||
+        sv_to_i64(warc_field(str_sv(head), "Content-Length"), 0, INT64_MAX / 4, &p->out->block) < 0)
+        return broken(err, "it is no record of WARC");
+    return p->out->block < p->payload ? broken(err, "it holds fewer bytes than were kept") : 0;
+}
+
+static int parse_piece(void *arg, struct sv bytes, struct pawl_err *err)
+{
+    struct parsing *p = arg;
+    if (p->out->block < 0) {
+        int rc = parse_head(p, &bytes, err);
+        if (rc < 0 || p->out->block < 0)
+            return rc;
+    }
+    int64_t left = p->out->block - p->at, skip = p->out->block - p->payload - p->at;
+    struct sv block = sv_make(bytes.p, (int64_t)bytes.n < left ? bytes.n : (size_t)left);
+    bytes = sv_make(bytes.p + block.n, bytes.n - block.n);
+    p->at += (int64_t)block.n;
+    if (skip > 0) {
+        size_t n = skip < (int64_t)block.n ? (size_t)skip : block.n;
+        block = sv_make(block.p + n, block.n - n);
+    }
+    if (block.n && p->each && !p->each(p->arg, block))
+        return 1;
+    for (size_t i = 0; i < bytes.n; i++, p->tail++)
+        if (p->tail >= 4 || bytes.p[i] != "\r\n\r\n"[p->tail])
+            return broken(err, "it does not end as a record does");
+    return 0;
+}
+
+int pack_record(struct lake *l, const struct lake_span *s, int64_t payload,
+                bool (*each)(void *arg, struct sv bytes), void *arg, struct record *out,
+                struct pawl_err *err)
+{
+    struct parsing p = {.out = out, .payload = payload, .each = each, .arg = arg};
+    struct member m = {.each = parse_piece, .arg = &p};
+    out->block = -1;
+    out->head = STR_INIT(1 << 20);
+    int rc = read_members(l, s, s->offset, &m, err);
+    if (rc == 0 && !m.enough && (out->block < 0 || p.at < out->block || p.tail != 4))
+        rc = broken(err, "it is cut short");
+    return rc;
+}
+
+/* ---- artifacts ---- */
+
+static int spans_of(const struct artifact *a, struct lake_span out[2], struct pawl_err *err)
+{
+    int n = a->codec == CODEC_NONE ? lake_spans(a->place, out) : 0;
+    if (n)
+        return n;
+    return err_set(err, PAWL_EINPUT, "\"" SV_FMT "\" is no place of this lake", SV_ARG(a->place));
+}
+
+int pack_read(struct lake *l, const struct artifact *a, bool (*each)(void *arg, struct sv bytes),
+              void *arg, struct pawl_err *err)
+{
+    struct lake_span s[2];
+    struct record r;
+    int n = spans_of(a, s, err);
+    if (n < 0)
+        return n;
+    int rc = pack_record(l, &s[0], a->size, each, arg, &r, err);
+    str_done(&r.head);
+    return rc < 0 ? err_wrap(err, "record " SV_FMT, SV_ARG(a->place)) : rc;
+}
+
+static bool hash_piece(void *arg, struct sv bytes)
+{
+    sha256_update(arg, bytes);
+    return true;
+}
+
+static int check_spans(struct lake *l, const struct artifact *a, struct sha256_state *h,
+                       struct pawl_err *err)
+{
+    struct lake_span s[2];
+    struct record r;
+    int n = spans_of(a, s, err);
+    if (n < 0)
+        return n;
+    int rc = pack_record(l, &s[0], a->size, hash_piece, h, &r, err);
+    str_done(&r.head);
+    struct lake_span lead = {.offset = s[0].offset - s[0].lead, .length = s[0].lead};
+    memcpy(lead.segment, s[0].segment, SEGMENT_NAME);
+    if (rc == 0 && s[0].lead)
+        rc = pack_sound(l, &lead, err);
+    if (rc == 0 && n > 1)
+        rc = pack_sound(l, &s[1], err);
+    return rc;
+}
+
+int pack_same(struct lake *l, const struct lake_span *s, int64_t size,
+              const unsigned char sha256[SHA256_LEN], struct record *out, struct pawl_err *err)
+{
+    struct sha256_state *h = &packed_of(l)->hash;
+    unsigned char sum[SHA256_LEN];
+    sha256_init(h);
+    int rc = pack_record(l, s, size, hash_piece, h, out, err);
+    sha256_final(h, sum);
+    if (rc == 0 && memcmp(sum, sha256, SHA256_LEN) != 0)
+        rc = broken(err, "its hash differs");
+    return rc;
+}
+
+int pack_check(struct lake *l, const struct artifact *a, enum lake_verdict *out, const char **why,
+               struct pawl_err *err)
+{
+    struct sha256_state *h = &packed_of(l)->hash;
+    unsigned char sum[SHA256_LEN];
+    struct pawl_err e = {0};
+    sha256_init(h);
+    int rc = check_spans(l, a, h, &e);
+    sha256_final(h, sum);
+    *why = "";
+    *out = LAKE_DAMAGED;
+    if (rc == PAWL_ENOTFOUND) {
+        *out = LAKE_MISSING;
+        *why = "its segment is not there, or ends before it";
+    } else if (rc == PAWL_EINPUT) {
+        *why = "its place is none of this lake's";
+    } else if (rc == PAWL_ECORRUPT) {
+        *why = "its record is damaged";
+    } else if (rc == PAWL_EIO && (e.sys_errno == EIO || !e.sys_errno)) {
+        *why = e.sys_errno ? "the disk cannot read it" : "its segment is not a regular file";
+    } else if (rc < 0) {
+        if (err)
+            *err = e;
+        return rc;
+    } else if (memcmp(sum, a->sha256, SHA256_LEN) != 0) {
+        *why = "its hash differs";
+    } else {
+        *out = LAKE_GOOD;
+    }
+    return 0;
+}

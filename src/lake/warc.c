@@ -1,0 +1,125 @@
+/* The text of WARC/1.1 records (ISO 28500:2017). */
+#include "pack.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <strings.h>
+
+/* RFC 9562, version 4. */
+void record_id_new(char out[RECORD_ID])
+{
+    unsigned char b[16];
+    char hex[33];
+    rand_bytes(b, sizeof(b));
+    b[6] = (unsigned char)((b[6] & 15) | 0x40);
+    b[8] = (unsigned char)((b[8] & 63) | 0x80);
+    hex_encode(b, sizeof(b), hex);
+    snprintf(out, RECORD_ID, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+             hex + 20);
+}
+
+static void put_field(struct str *s, const char *name, struct sv value)
+{
+    str_adds(s, name);
+    str_add(s, SV(": "));
+    str_add(s, value);
+    str_add(s, SV("\r\n"));
+}
+
+static void put_id(struct str *s, const char *name, const char *id)
+{
+    if (!id)
+        return;
+    str_adds(s, name);
+    str_add(s, SV(": <urn:uuid:"));
+    str_adds(s, id);
+    str_add(s, SV(">\r\n"));
+}
+
+/* What no URI has is percent-encoded: nothing from a job breaks out of its line (I14). */
+static void put_uri(struct str *s, const char *name, struct sv uri)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    if (!uri.p)
+        return;
+    str_adds(s, name);
+    str_add(s, SV(": "));
+    for (size_t i = 0; i < uri.n && i < RECORD_URI; i++) {
+        unsigned char c = (unsigned char)uri.p[i];
+        if (c > 0x20 && c < 0x7f && !strchr("\"<>\\^`{|}", c)) {
+            str_addc(s, (char)c);
+        } else {
+            char code[3] = {'%', digits[c >> 4], digits[c & 15]};
+            str_add(s, sv_make(code, 3));
+        }
+    }
+    str_add(s, SV("\r\n"));
+}
+
+static void put_digest(struct str *s, const char *name, const unsigned char *sum)
+{
+    char hex[2 * SHA256_LEN + 1];
+    if (!sum)
+        return;
+    hex_encode(sum, SHA256_LEN, hex);
+    str_adds(s, name);
+    str_add(s, SV(": sha256:"));
+    str_add(s, sv_make(hex, 2 * SHA256_LEN));
+    str_add(s, SV("\r\n"));
+}
+
+/* A media type goes as it is, if it is one line of visible ASCII. */
+static void put_type(struct str *s, struct sv type)
+{
+    bool good = type.n > 0 && type.n < 1024;
+    for (size_t i = 0; good && i < type.n; i++)
+        good = type.p[i] >= 0x20 && type.p[i] < 0x7f;
+    put_field(s, "Content-Type", good ? type : SV("application/octet-stream"));
+}
+
+static void put_refers(struct str *s, const struct warc_record *r)
+{
+    if (r->refers_id.p)
+        put_field(s, "WARC-Refers-To", r->refers_id);
+    if (r->refers_uri.p)
+        put_uri(s, "WARC-Refers-To-Target-URI", r->refers_uri);
+    if (r->refers_date.p)
+        put_field(s, "WARC-Refers-To-Date", r->refers_date);
+    put_field(s, "WARC-Profile", sv_of(r->profile));
+}
+
+void warc_head(const struct warc_record *r, struct str *out)
+{
+    str_add(out, SV("WARC/1.1\r\n"));
+    put_field(out, "WARC-Type", sv_of(r->type));
+    put_id(out, "WARC-Record-ID", r->id);
+    str_add(out, SV("WARC-Date: "));
+    wall_format(r->at, out);
+    str_add(out, SV("\r\n"));
+    if (r->file)
+        put_field(out, "WARC-Filename", sv_of(r->file));
+    put_uri(out, "WARC-Target-URI", r->uri);
+    put_id(out, "WARC-Warcinfo-ID", r->info);
+    put_id(out, "WARC-Concurrent-To", r->concurrent);
+    if (r->address.p)
+        put_field(out, "WARC-IP-Address", r->address);
+    if (r->profile)
+        put_refers(out, r);
+    put_digest(out, "WARC-Block-Digest", r->block);
+    put_digest(out, "WARC-Payload-Digest", r->payload);
+    put_type(out, r->content_type);
+    str_add(out, SV("Content-Length: "));
+    str_addi(out, r->length);
+    str_add(out, SV("\r\n\r\n"));
+}
+
+struct sv warc_field(struct sv head, const char *name)
+{
+    size_t n = strlen(name);
+    for (struct sv rest = head; rest.p && rest.n;) {
+        struct sv line = sv_cut(rest, '\n', &rest);
+        if (line.n > n && line.p[n] == ':' && !strncasecmp(line.p, name, n))
+            return sv_trim(sv_make(line.p + n + 1, line.n - n - 1));
+    }
+    return SV_NONE;
+}
