@@ -10,7 +10,10 @@ int cli_lake(const struct cli *c, struct lake **out, struct pawl_err *err)
     const struct lake_options o = {.path = g->lake_path,
                                    .types = (const char *const *)g->compress_types.v,
                                    .n_types = g->compress_types.n,
-                                   .level = (int)g->lake_compress_level};
+                                   .level = (int)g->lake_compress_level,
+                                   .mode = g->lake_mode[0] == 'p' ? LAKE_PACK : LAKE_FILES,
+                                   .segment_bytes = g->lake_segment_size,
+                                   .segment_age = g->lake_segment_age};
     int rc = lake_open(&o, out, err);
     if (rc == PAWL_ENOTFOUND) {
         err_set(err, PAWL_ENOTFOUND, "no lake at %s", g->lake_path);

@@ -71,6 +71,9 @@ struct run_services {
     /* FULL, IO: they cannot be held; the sink is still to be dropped. */
     int (*sink_write)(struct sink *s, struct sv bytes, struct pawl_err *err);
     void (*sink_drop)(struct sink *s);
+    /* Where the bytes came from, before they are kept; copied. NULL: this worker's lake keeps no
+     * records of that. */
+    void (*about)(struct sink *s, const struct exchange *x);
     /* Make what was written durable; the sink is gone with the answer. */
     void (*keep)(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg);
     /* The same for a regular file, which is copied. */

@@ -82,6 +82,8 @@ static void call_free(struct http_call *c, bool fit)
     curl_url_cleanup(c->url);
     curl_slist_free_all(c->headers);
     str_done(&c->body);
+    str_done(&c->head);
+    free(c->method);
     free(c);
 }
 

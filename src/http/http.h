@@ -55,6 +55,7 @@ struct http_request {
     /* Content codings are left as they are and "Accept-Encoding: gzip, deflate" is sent unless
      * headers say otherwise: the body comes as it was on the wire. max_body counts these then. */
     bool wire;
+    bool heads; /* what is sent before the body, and what comes, is told as it is */
     /* Gets the body piece by piece instead of http_result.body, with the completion's arg; max_body
      * does not count then. false: enough, HTTP_STOPPED. It neither starts nor cancels requests. */
     bool (*on_body)(void *arg, struct sv bytes);
@@ -74,8 +75,13 @@ struct http_result {
     char address[64]; /* connected to, "" if it was not */
     int port;
     const char *version;          /* "1.0", "1.1", "2"; "" without an answer */
+    struct sv head;               /* http_request.heads: of the last answer, lines as they came with
+                                     the empty one; p NULL: none */
     const struct http_call *call; /* for http_result_header() */
 };
+/* What was sent for a call with http_request.heads, in the form of HTTP/1.1: request line, headers,
+ * empty line. */
+void http_result_request(const struct http_result *res, struct str *out);
 /* Any header of the answer, the last of that name; p NULL: not there. */
 struct sv http_result_header(const struct http_result *res, const char *name);
 

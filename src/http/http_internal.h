@@ -47,6 +47,10 @@ struct http_call {
     bool (*on_body)(void *arg, struct sv bytes);
     void *arg;
     struct str body;
+    struct str head; /* max 0: nobody wants it */
+    bool head_over;  /* trailers follow */
+    char *method;    /* for http_result_request(); else NULL */
+    int64_t sends;   /* the same: length of the request's body, -1: it has none */
     size_t header_bytes;
     bool too_large;      /* it was ended for that */
     bool stopped;        /* by on_body */
@@ -72,6 +76,9 @@ PAWL_MUST_USE int request_set(struct http_call *c, const struct http_request *re
                               struct pawl_err *err);
 /* Nothing of a plain request is left in its handle. */
 void request_undo(CURL *easy);
+
+/* head.c */
+void head_line(struct http_call *c, struct sv line);
 
 /* result.c */
 void result_make(const struct http_call *c, CURLcode code, struct http_result *out);

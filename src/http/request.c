@@ -140,6 +140,8 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     c->header_bytes += size * n;
     c->too_large = c->header_bytes > HEADERS_MAX; /* S34 */
     watch_framing(c, sv_make(p, size * n));
+    if (c->head.max)
+        head_line(c, sv_make(p, size * n));
     return c->too_large ? 0 : size * n;
 }
 
@@ -267,9 +269,22 @@ static bool is_plain(const struct http_request *req)
     return req->wire && !req->n_headers && !req->body.p && !strcmp(method_of(req), "GET");
 }
 
+static void tell_heads(struct http_call *c, const struct http_request *req)
+{
+    c->head = STR_INIT(HEADERS_MAX);
+    c->sends = -1;
+    if (c->plain)
+        return;
+    c->method = mem_strdup(method_of(req));
+    if (req->body.p || !strcmp(c->method, "POST"))
+        c->sends = (int64_t)req->body.n;
+}
+
 int request_set(struct http_call *c, const struct http_request *req, struct pawl_err *err)
 {
     c->plain = is_plain(req);
+    if (req->heads)
+        tell_heads(c, req);
     c->easy = easy_take(c->http);
     if (!c->easy)
         return err_set(err, PAWL_EINTERNAL, "cannot set up libcurl");

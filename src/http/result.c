@@ -172,6 +172,7 @@ static void add_answer(const struct http_call *c, struct http_result *out)
 void result_make(const struct http_call *c, CURLcode code, struct http_result *out)
 {
     *out = (struct http_result){.error = classify(c, code), .body = str_sv(&c->body), .call = c};
+    out->head = c->head.len ? str_sv(&c->head) : SV_NONE;
     add_words(c, code, out);
     add_times(c->easy, out);
     add_answer(c, out);

@@ -17,6 +17,9 @@ struct sink {
     struct lake_spool *spool; /* NULL: still in memory */
     char *file;               /* keep_file(); owned */
     char *name, *type;        /* owned; type NULL: unknown */
+    job_id job;
+    struct exchange from; /* its texts are in `about` */
+    struct str about;
     kept_fn *done;
     void *arg;
     struct lake_item item;
@@ -32,7 +35,10 @@ static int open_handle(const struct keeping *k, struct lake **out, struct pawl_e
                                    .create = true,
                                    .types = (const char *const *)c->compress_types.v,
                                    .n_types = c->compress_types.n,
-                                   .level = (int)c->lake_compress_level};
+                                   .level = (int)c->lake_compress_level,
+                                   .mode = c->lake_mode[0] == 'p' ? LAKE_PACK : LAKE_FILES,
+                                   .segment_bytes = c->lake_segment_size,
+                                   .segment_age = c->lake_segment_age};
     return lake_open(&o, out, err);
 }
 
@@ -113,7 +119,7 @@ static void keep_group(struct keep_thread *t, struct sink **v, struct lake_item 
 {
     struct pawl_err err = {0};
     for (size_t i = 0; i < n; i++) {
-        items[i] = (struct lake_item){.type = sv_of(v[i]->type)};
+        items[i] = (struct lake_item){.type = sv_of(v[i]->type), .from = &v[i]->from};
         if (v[i]->file)
             items[i].file = v[i]->file;
         else if (v[i]->spool)
@@ -173,6 +179,7 @@ static struct sink *make(struct run *r)
 {
     struct sink *s = mem_zalloc(1, sizeof(*s));
     s->w = OWNER(r, struct attempt, run)->w;
+    s->job = r->job->id;
     s->body = STR_INIT(SINK_MEMORY);
     return s;
 }
@@ -211,6 +218,7 @@ void keep_sink_drop(struct sink *s)
         return;
     lake_spool_drop(s->spool);
     str_done(&s->body);
+    str_done(&s->about);
     free(s->file);
     free(s->name);
     free(s->type);
@@ -240,11 +248,39 @@ static int start(struct keeping *k, struct pawl_err *err)
     return rc;
 }
 
+/* One buffer for all of it; views follow when it no longer moves. */
+void keep_about(struct sink *s, const struct exchange *x)
+{
+    const struct sv texts[] = {x->uri, x->request, x->response, x->address};
+    struct sv *const out[] = {&s->from.uri, &s->from.request, &s->from.response, &s->from.address};
+    size_t at = 0;
+    s->about = STR_INIT(STR_OUTPUT);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        str_add(&s->about, texts[i]);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        *out[i] = texts[i].p && !s->about.overflow ? sv_make(str_cstr(&s->about) + at, texts[i].n)
+                                                   : SV_NONE;
+        at += texts[i].n;
+    }
+    s->from.at = x->at;
+}
+
+/* What came from nowhere is named by who made it. */
+static void name_origin(struct sink *s)
+{
+    if (s->from.uri.p || s->w->o->config->lake_mode[0] != 'p')
+        return;
+    s->about = STR_INIT(STR_LINE);
+    str_addf(&s->about, "pawl:job/%lld/%s", (long long)s->job.v, s->name);
+    s->from.uri = str_sv(&s->about);
+}
+
 void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg)
 {
     struct keeping *k = &s->w->keep;
     s->name = mem_dup(name.p, name.n);
     s->type = type.p ? mem_dup(type.p, type.n) : NULL;
+    name_origin(s);
     s->done = done;
     s->arg = arg;
     s->next = NULL;

@@ -111,18 +111,13 @@ static struct dur resolve_timeout(const struct worker *w, const struct lease *l,
     return d.us > 0 ? d : DUR_NONE;
 }
 
-static const struct run_services services = {
-    .sink_open = keep_sink_open,
-    .sink_write = keep_sink_write,
-    .sink_drop = keep_sink_drop,
-    .keep = keep_sink,
-    .keep_file = keep_file,
-    .admit = asks_admit,
-    .pace = asks_pace,
-    .recall = asks_recall,
-    .remember = asks_remember,
-    .previous = asks_previous,
-};
+#define SERVICES                                                                                   \
+    .sink_open = keep_sink_open, .sink_write = keep_sink_write, .sink_drop = keep_sink_drop,       \
+    .keep = keep_sink, .keep_file = keep_file, .admit = asks_admit, .pace = asks_pace,             \
+    .recall = asks_recall, .remember = asks_remember, .previous = asks_previous
+static const struct run_services services = {SERVICES};
+/* Of a worker whose lake keeps records of exchanges. */
+static const struct run_services packing_services = {SERVICES, .about = keep_about};
 
 static struct attempt *make_attempt(struct worker *w, struct ready r, struct kind *k)
 {
@@ -139,15 +134,16 @@ static struct attempt *make_attempt(struct worker *w, struct ready r, struct kin
     a->dropped = a->cancelled = false;
     a->progress_turn = 0;
     a->slot = take_slot(w);
-    a->run = (struct run){.job = r.lease,
-                          .lease_deadline = {atomic_load(&w->renew.deadline)},
-                          .timeout = resolve_timeout(w, r.lease, k),
-                          .slot = a->slot,
-                          .log_name = a->log_name,
-                          .log_dir = w->log_dir,
-                          .services = &services,
-                          .finish = on_finish,
-                          .progress = on_progress};
+    a->run =
+        (struct run){.job = r.lease,
+                     .lease_deadline = {atomic_load(&w->renew.deadline)},
+                     .timeout = resolve_timeout(w, r.lease, k),
+                     .slot = a->slot,
+                     .log_name = a->log_name,
+                     .log_dir = w->log_dir,
+                     .services = w->o->config->lake_mode[0] == 'p' ? &packing_services : &services,
+                     .finish = on_finish,
+                     .progress = on_progress};
     store_log_name(r.lease->id, r.lease->fence, a->log_name);
     return a;
 }

@@ -188,6 +188,11 @@ bool decode_whole(const struct decode *d)
     return true;
 }
 
+bool decode_undoes(const struct decode *d)
+{
+    return d->n > 0;
+}
+
 int64_t decode_wire_bytes(const struct decode *d)
 {
     return d->wire;

@@ -143,6 +143,8 @@ void fetch_keep(struct fetch *f)
     body_done(f);
     f->keeping = true;
     f->owed++;
+    if (f->exchange.uri.p)
+        f->services->about(sink, &f->exchange);
     f->services->keep(sink, f->p.variant, f->record.content_type, on_kept, f);
 }
 

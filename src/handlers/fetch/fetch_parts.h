@@ -54,7 +54,8 @@ enum decode_sum { SUM_NONE, SUM_WIRE, SUM_BODY };
 struct decode *decode_new(struct sv coding, int64_t max, enum decode_sum sum,
                           struct decode_room *room, decode_fn *out, void *arg);
 enum decode_trouble decode_write(struct decode *d, struct sv wire);
-bool decode_whole(const struct decode *d); /* at the end: nothing is missing */
+bool decode_whole(const struct decode *d);  /* at the end: nothing is missing */
+bool decode_undoes(const struct decode *d); /* what goes in is not what comes out */
 int64_t decode_wire_bytes(const struct decode *d);
 int64_t decode_body_bytes(const struct decode *d);
 /* Once, at the end. False: none was made. */
@@ -136,6 +137,8 @@ struct fetch {
     struct fetch *wait_prev, *wait_next;
     /* the body that was kept before: its URL and validators */
     struct sv old_url, old_etag, old_modified;
+    struct exchange exchange; /* for the lake's record; uri NULL: it keeps none */
+    struct wall asked_at;
     struct fetch_record record;
     struct str chain; /* JSON of the redirects, without its end */
 };
@@ -164,6 +167,10 @@ void body_opened(struct fetch *f);             /* the same for one that has no b
 void body_done(struct fetch *f);
 /* A short line out of what came, for a message; nothing if that would not help. */
 void body_say(const struct fetch *f, struct sv type, struct str *out);
+
+/* exchange.c */
+bool exchange_wanted(const struct fetch *f);
+void exchange_keep(struct fetch *f, const struct http_result *res); /* of an answer to be kept */
 
 /* record.c */
 void record_hop(struct fetch *f, const struct http_result *res);

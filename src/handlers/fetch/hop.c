@@ -218,8 +218,10 @@ static void send_request(struct fetch *f)
                                .low_speed_time = c->fetch_low_speed_time,
                                .allow_private = c->fetch_allow_private,
                                .wire = true,
+                               .heads = exchange_wanted(f),
                                .on_body = body_piece};
     f->asked = true;
+    f->asked_at = clock_wall();
     if (http_start(f->h->http, &req, on_answer, f, &f->call, &err) < 0) {
         f->asked = f->hop->before;
         fetch_end(f, verdict_failed(err.code == PAWL_EINPUT ? CLASS_FATAL : CLASS_ERROR), "%s",
@@ -273,6 +275,7 @@ static void end_whole(struct fetch *f, const struct http_result *res)
     if (f->body.keep && !f->whole) {
         fetch_end(f, verdict_failed(CLASS_TRANSIENT), "%s: the body is cut short", f->hop->url);
     } else if (status_accepted(&f->p, res->status)) {
+        exchange_keep(f, res);
         fetch_keep(f);
     } else if (res->status == 304 && f->hop->conditional) {
         fetch_end(f, (struct verdict){.end = RUN_SKIPPED, .retry_after = DUR_NONE}, "not modified");
