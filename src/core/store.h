@@ -447,6 +447,13 @@ struct artifact_filter {
     int64_t after;               /* ids above: the cursor */
     int64_t limit;               /* 0: no limit */
 };
+/* An artifact whose bytes now lie elsewhere. */
+struct artifact_move {
+    int64_t id;
+    struct sv from, to; /* places */
+    int64_t stored;
+    enum codec codec;
+};
 struct fetch_view {
     job_id job;
     fence_no fence;
@@ -612,6 +619,14 @@ struct store_ops {
      * artifact_lost. outcomes: how many rows went, how many jobs were queued. */
     int (*artifacts_lost)(struct store *s, const int64_t *ids, size_t n, int64_t *out_rows,
                           int64_t *out_jobs, struct pawl_err *err);
+    /* does: the rows of artifacts name the new places; one whose place is no longer `from`, or that
+     * is gone, stays as it is. outcome: how many were changed. */
+    int (*artifacts_move)(struct store *s, const struct artifact_move *v, size_t n,
+                          int64_t *out_moved, struct pawl_err *err);
+    /* does: remove rows of artifacts written before a time, the lowest ids first; their jobs stay
+     * as they are. At most `max` in one call. outcomes: how many; *out_more, call again. */
+    int (*artifacts_expire)(struct store *s, struct wall before, int max, int64_t *out_rows,
+                            bool *out_more, struct pawl_err *err);
     /* does: the records of a job, newest first, until `each` returns false. */
     int (*fetches)(struct store *s, job_id job, bool (*each)(void *arg, const struct fetch_view *v),
                    void *arg, struct pawl_err *err);

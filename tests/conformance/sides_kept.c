@@ -2,6 +2,8 @@
  * number, like jobs. */
 #include "sides.h"
 
+#include <stdio.h>
+
 enum { FILLS = 6, NAMES = 3, KEYS = 5 };
 
 /* ---- arguments by chance ---- */
@@ -276,10 +278,69 @@ static void op_lost(struct sides *r)
     }
 }
 
+/* By the place that pick_kept's artifact has, or by another. */
+struct place_of {
+    int64_t id;
+    char text[PLACE_MAX_BYTES + 1];
+};
+
+static bool find_place(void *arg, const struct artifact_view *v)
+{
+    struct place_of *p = arg;
+    if (v->id == p->id)
+        snprintf(p->text, sizeof(p->text), SV_FMT, SV_ARG(v->a.place));
+    return v->id != p->id;
+}
+
+static void op_move(struct sides *r)
+{
+    int64_t number = pick_kept(r);
+    bool wrong = roll(r, 4) == 0;
+    int to = roll(r, 1000);
+    say(r, "artifacts_move %lld %d to %d", (long long)number, wrong, to);
+    counted(r, OP_artifacts_move);
+    EACH_SIDE(r, d)
+    {
+        struct place_of p = {.id = ids_native(&d->artifacts, number), .text = "nowhere"};
+        const struct artifact_filter all = {0};
+        char place[64];
+        int64_t moved = -1;
+        answer(d, d->s->ops->artifacts(d->s, &all, find_place, &p, &d->e));
+        snprintf(place, sizeof(place), "pack/%d", to);
+        const struct artifact_move v = {.id = p.id,
+                                        .from = wrong ? SV("elsewhere") : sv_of(p.text),
+                                        .to = sv_of(place),
+                                        .stored = to,
+                                        .codec = to % 2};
+        answer(d, d->s->ops->artifacts_move(d->s, &v, 1, &moved, &d->e));
+        str_addf(&d->text, "%lld\n", (long long)moved);
+    }
+}
+
+/* Nothing or a few of the oldest. */
+static void op_expire(struct sides *r)
+{
+    struct wall before = {r->now.us + (roll(r, 2) ? -1 : 1) * LONG_TIME.us};
+    int max = 1 + roll(r, 2);
+    say(r, "artifacts_expire %d", max);
+    counted(r, OP_artifacts_expire);
+    EACH_SIDE(r, d)
+    {
+        int64_t rows = -1;
+        bool more = false;
+        answer(d, d->s->ops->artifacts_expire(d->s, before, max, &rows, &more, &d->e));
+        str_addf(&d->text, "%lld %d\n", (long long)rows, more);
+    }
+}
+
 void sides_keep(struct sides *r)
 {
-    int what = roll(r, 7);
-    if (what == 0) {
+    int what = roll(r, 9);
+    if (what == 7) {
+        op_move(r);
+    } else if (what == 8) {
+        op_expire(r);
+    } else if (what == 0) {
         op_remember(r);
     } else if (what == 1) {
         op_recall(r);

@@ -788,6 +788,60 @@ static void test_what_was_left_is_copied(void **state)
     f->s = from;
 }
 
+/* ---- bytes that lie elsewhere, and old ones ---- */
+
+static void test_bytes_may_move(void **state)
+{
+    struct fixture *f = *state;
+    struct session w = start(f, "w");
+    fetched(f, &w, "q", 1);
+    fetched(f, &w, "q", 2);
+    struct found x = look(f, (struct artifact_filter){0});
+    const struct sv old = x.v[0].a.place;
+    const struct artifact_move v[] = {
+        {.id = x.v[0].id, .from = old, .to = SV("pack/new"), .stored = 77, .codec = CODEC_ZSTD},
+        {.id = x.v[1].id, .from = SV("not its place"), .to = SV("pack/new"), .stored = 1},
+        {.id = 1 << 30, .from = old, .to = SV("pack/new"), .stored = 1}};
+    int64_t moved = -1;
+    OK(f->s->ops->artifacts_move(f->s, v, 3, &moved, &f->e));
+    assert_int_equal(moved, 1);
+    struct found y = look(f, (struct artifact_filter){0});
+    assert_true(sv_eq(y.v[0].a.place, SV("pack/new")));
+    assert_int_equal(y.v[0].a.stored, 77);
+    assert_int_equal(y.v[0].a.codec, CODEC_ZSTD);
+    assert_true(sv_eq(y.v[1].a.place, x.v[1].a.place));
+    OK(f->s->ops->artifacts_move(f->s, v, 3, &moved, &f->e));
+    assert_int_equal(moved, 0);
+    OK(f->s->ops->artifacts_move(f->s, NULL, 0, &moved, &f->e));
+    end(f, &w);
+}
+
+static void test_old_rows_go(void **state)
+{
+    struct fixture *f = *state;
+    struct session w = start(f, "w");
+    job_id first = fetched(f, &w, "q", 1), second = fetched(f, &w, "q", 2);
+    struct wall now = f->s->ops->now(f->s), past = {now.us - HOUR.us}, future = {now.us + HOUR.us};
+    int64_t rows = -1;
+    bool more = true;
+    OK(f->s->ops->artifacts_expire(f->s, past, 10, &rows, &more, &f->e));
+    assert_int_equal(rows, 0);
+    assert_false(more);
+    act(f, ACT_PRUNE, first); /* its record goes with the artifact, the other's stays */
+    OK(f->s->ops->artifacts_expire(f->s, future, 1, &rows, &more, &f->e));
+    assert_int_equal(rows, 1);
+    assert_true(more);
+    assert_int_equal(look(f, (struct artifact_filter){0}).n, 1);
+    assert_int_equal(fetches(f, first).n, 0);
+    OK(f->s->ops->artifacts_expire(f->s, future, 10, &rows, &more, &f->e));
+    assert_int_equal(rows, 1);
+    assert_false(more);
+    assert_int_equal(fetches(f, second).n, 1);
+    assert_state(f, second, JOB_DONE);
+    assert_int_equal(n_events(f, second, EVENT_ARTIFACT_LOST), 0);
+    end(f, &w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -807,6 +861,8 @@ int main(void)
         TEST(test_pruning_keeps_what_tells_of_bytes),
         TEST(test_history_takes_records_with_attempts),
         TEST(test_what_is_remembered_is_recalled),
+        TEST(test_bytes_may_move),
+        TEST(test_old_rows_go),
         TEST(test_memory_fades),
         TEST(test_what_was_left_is_copied),
     };

@@ -165,3 +165,63 @@ int pg_artifacts_lost(struct store *s, const int64_t *ids, size_t n, int64_t *ou
     *out_jobs = jobs;
     return 0;
 }
+
+/* ---- bytes that lie elsewhere, and old ones ---- */
+
+/* One number, the first of the answer, out of an operation of its own. */
+static int counted(struct pg *p, int stmt, struct args *a, int64_t *out, struct pawl_err *err)
+{
+    AUTO_RESULT r = NULL;
+    int rc = pg_op_begin(p, err);
+    if (rc < 0)
+        return rc;
+    rc = pg_by_index(p, err);
+    if (rc == 0)
+        rc = db_query(p, stmt, a, &r, err);
+    int64_t n = rc == 0 ? res_i64(r, 0, 0) : 0;
+    rc = pg_op_end(p, rc, err);
+    if (rc == 0)
+        *out = n;
+    return rc;
+}
+
+int pg_artifacts_move(struct store *s, const struct artifact_move *v, size_t n, int64_t *out_moved,
+                      struct pawl_err *err)
+{
+    AUTO_ARGS a;
+    args_init(&a);
+    int64_t *ids = arena_alloc(&a.arena, (n + 1) * sizeof(*ids));
+    int64_t *stored = arena_alloc(&a.arena, (n + 1) * sizeof(*stored));
+    struct sv *from = arena_alloc(&a.arena, (n + 1) * sizeof(*from));
+    struct sv *to = arena_alloc(&a.arena, (n + 1) * sizeof(*to));
+    int *codecs = arena_alloc(&a.arena, (n + 1) * sizeof(*codecs));
+    for (size_t i = 0; i < n; i++) {
+        ids[i] = v[i].id;
+        stored[i] = v[i].stored;
+        from[i] = v[i].from;
+        to[i] = v[i].to;
+        codecs[i] = v[i].codec;
+    }
+    arg_i64s(&a, ids, n, NULL);
+    arg_texts(&a, from, n);
+    arg_texts(&a, to, n);
+    arg_i64s(&a, stored, n, NULL);
+    arg_ints(&a, codecs, n, NULL);
+    return counted(pg_of(s), STMT_ARTIFACTS_MOVE, &a, out_moved, err);
+}
+
+int pg_artifacts_expire(struct store *s, struct wall before, int max, int64_t *out_rows,
+                        bool *out_more, struct pawl_err *err)
+{
+    AUTO_ARGS a;
+    int64_t n = 0;
+    args_init(&a);
+    arg_i64(&a, before.us);
+    arg_int(&a, max);
+    int rc = counted(pg_of(s), STMT_ARTIFACTS_EXPIRE, &a, &n, err);
+    if (rc < 0)
+        return rc;
+    *out_rows = n;
+    *out_more = n == max;
+    return 0;
+}

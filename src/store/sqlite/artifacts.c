@@ -213,3 +213,87 @@ int store_artifacts_lost(struct store *s, const int64_t *ids, size_t n, int64_t 
     *out_jobs = jobs;
     return 0;
 }
+
+/* ---- bytes that lie elsewhere ---- */
+
+static int move_in_op(struct sq *q, const struct artifact_move *v, size_t n, int64_t *moved,
+                      struct pawl_err *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        AUTO_STMT s = stmt_get(q, STMT_ARTIFACT_MOVE, err);
+        if (!s)
+            return err->code;
+        sqlite3_bind_int64(s, 1, v[i].id);
+        bind_sv(s, 2, v[i].from);
+        bind_sv(s, 3, v[i].to);
+        sqlite3_bind_int64(s, 4, v[i].stored);
+        sqlite3_bind_int(s, 5, v[i].codec);
+        if (stmt_run(q, s, err, "artifacts") < 0)
+            return err->code;
+        *moved += sqlite3_changes(q->db);
+    }
+    return 0;
+}
+
+int store_artifacts_move(struct store *s, const struct artifact_move *v, size_t n,
+                         int64_t *out_moved, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int64_t moved = 0;
+    int rc = op_begin(q, err);
+    if (rc == 0)
+        rc = op_end(q, move_in_op(q, v, n, &moved, err), err);
+    if (rc == 0)
+        *out_moved = moved;
+    return rc;
+}
+
+/* ---- old ones ---- */
+
+static int find_old(struct sq *q, struct wall before, int max, int64_t *ids, int *out_n,
+                    struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_ARTIFACTS_OLD, err);
+    int rc;
+    if (!s)
+        return err->code;
+    sqlite3_bind_int64(s, 1, before.us);
+    sqlite3_bind_int(s, 2, max);
+    while ((rc = stmt_step(q, s, err, "retention")) == 1) {
+        if (sqlite3_column_int(s, 1))
+            ids[(*out_n)++] = sqlite3_column_int64(s, 0);
+    }
+    return rc;
+}
+
+static int expire_in_op(struct sq *q, struct wall before, int max, int64_t *rows, bool *more,
+                        struct pawl_err *err)
+{
+    AUTO_FREE int64_t *ids = mem_zalloc((size_t)max + 1, sizeof(*ids));
+    int n = 0, rc = find_old(q, before, max, ids, &n, err);
+    for (int i = 0; rc == 0 && i < n; i++) {
+        struct lost l;
+        rc = drop_row(q, ids[i], &l, err);
+        if (rc == 1)
+            rc = part_from_fetch(q, ids[i], &l, err);
+    }
+    *rows = n;
+    *more = n == max;
+    return rc < 0 ? rc : 0;
+}
+
+int store_artifacts_expire(struct store *s, struct wall before, int max, int64_t *out_rows,
+                           bool *out_more, struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int64_t rows = 0;
+    bool more = false;
+    int rc = op_begin(q, err);
+    if (rc == 0)
+        rc = op_end(q, expire_in_op(q, before, max, &rows, &more, err), err);
+    if (rc < 0)
+        return rc;
+    *out_rows = rows;
+    *out_more = more;
+    return 0;
+}

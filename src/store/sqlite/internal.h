@@ -474,6 +474,10 @@ int store_artifacts(struct store *s, const struct artifact_filter *f,
                     struct pawl_err *err);
 int store_bytes_known(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n,
                       bool *out, struct pawl_err *err);
+int store_artifacts_move(struct store *s, const struct artifact_move *v, size_t n,
+                         int64_t *out_moved, struct pawl_err *err);
+int store_artifacts_expire(struct store *s, struct wall before, int max, int64_t *out_rows,
+                           bool *out_more, struct pawl_err *err);
 int store_artifacts_lost(struct store *s, const int64_t *ids, size_t n, int64_t *out_rows,
                          int64_t *out_jobs, struct pawl_err *err);
 int store_fetches(struct store *s, job_id job, bool (*each)(void *arg, const struct fetch_view *v),

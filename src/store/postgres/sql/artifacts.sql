@@ -79,6 +79,36 @@ WITH t AS MATERIALIZED (SELECT pawl.now_us() AS now), old AS MATERIALIZED (
 )
 SELECT count(*) FROM gone;
 
+-- name: artifacts_move
+WITH moved AS (
+    UPDATE pawl.artifact a SET place = u.to_place, stored = u.stored, codec = u.codec::smallint
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::int[])
+         u (id, from_place, to_place, stored, codec)
+    WHERE a.id = u.id AND a.place = u.from_place
+    RETURNING 1
+)
+SELECT count(*) FROM moved;
+
+-- Ids rise with the time of writing, so the oldest are the first.
+-- name: artifacts_expire
+WITH page AS MATERIALIZED (
+    SELECT id, created_at FROM pawl.artifact ORDER BY id LIMIT $2::int
+), old AS MATERIALIZED (
+    SELECT id FROM pawl.artifact
+    WHERE id = ANY (ARRAY(SELECT id FROM page WHERE created_at < $1::bigint)) ORDER BY id FOR UPDATE
+), gone AS (
+    DELETE FROM pawl.artifact WHERE id = ANY (ARRAY(SELECT id FROM old)) RETURNING id, job, fence
+), parted AS (
+    UPDATE pawl.fetch f SET artifact = NULL FROM gone g
+    WHERE f.job = g.job AND f.fence = g.fence AND f.artifact = g.id
+      AND EXISTS (SELECT 1 FROM pawl.attempt a WHERE a.job = g.job AND a.fence = g.fence)
+), left_over AS (
+    DELETE FROM pawl.fetch f USING gone g
+    WHERE f.job = g.job AND f.fence = g.fence AND f.artifact = g.id
+      AND NOT EXISTS (SELECT 1 FROM pawl.attempt a WHERE a.job = g.job AND a.fence = g.fence)
+)
+SELECT count(*) FROM gone;
+
 -- name: fetches
 SELECT f.fence, f.at, f.artifact, f.kept, f.status, f.wire_bytes, f.body_bytes, f.dns_us, f.connect_us,
        f.tls_us, f.first_byte_us, f.total_us, f.wire_sha256, f.body_sha256, f.method, f.variant,

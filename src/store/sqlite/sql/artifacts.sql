@@ -38,6 +38,12 @@ ON CONFLICT DO NOTHING;
 -- name: bytes_known
 SELECT 1 FROM artifact INDEXED BY artifact_bytes WHERE sha256 = ?1 LIMIT 1;
 
+-- name: artifact_move
+UPDATE artifact SET place = ?3, stored = ?4, codec = ?5 WHERE id = ?1 AND place = ?2;
+-- Ids rise with the time of writing, so the oldest are the first.
+-- name: artifacts_old
+SELECT id, created_at < ?1 FROM artifact ORDER BY id LIMIT ?2;
+
 -- name: artifact_drop
 DELETE FROM artifact WHERE id = ?1 RETURNING job, fence, name, sha256;
 -- name: fetch_lost
