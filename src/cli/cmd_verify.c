@@ -29,6 +29,7 @@ static const struct column columns[] = {
 static void verify_done(struct verify *v)
 {
     lake_close(v->lake);
+    segments_done(&v->packed);
     arena_done(&v->arena);
     free(v->v);
 }
@@ -80,6 +81,7 @@ static void write_repaired(struct jw *w, const struct verify *v, bool repaired)
     jw_kint(w, "rows", v->repaired.rows);
     jw_kint(w, "jobs", v->repaired.jobs);
     jw_kint(w, "removed", v->repaired.removed);
+    jw_kint(w, "cut", v->repaired.cut);
     jw_kint(w, "bytes", v->repaired.bytes);
     jw_kint(w, "left", v->repaired.left);
     jw_end_object(w);
@@ -94,6 +96,7 @@ static void print_json(struct verify *v, bool repaired)
     jw_kint(&w, "checked", v->checked);
     jw_kint(&w, "bytes", v->bytes);
     jw_kint(&w, "objects", v->objects);
+    jw_kint(&w, "segments", v->segments);
     for (int i = 0; i < N_FINDINGS; i++)
         jw_kint(&w, finding_name((enum finding_kind)i), v->count[i]);
     jw_kint(&w, "young", v->young);
@@ -140,6 +143,9 @@ static void say_repaired(const struct verify *v)
              (long long)v->repaired.removed, v->repaired.removed == 1 ? "" : "s");
     words_bytes(&s, v->repaired.bytes);
     str_addc(&s, ')');
+    if (v->repaired.cut)
+        str_addf(&s, ", %lld segment%s made shorter", (long long)v->repaired.cut,
+                 v->repaired.cut == 1 ? "" : "s");
     if (v->repaired.left)
         str_addf(&s, "; %lld left, a job may be using them: try again later",
                  (long long)v->repaired.left);

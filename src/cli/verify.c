@@ -83,6 +83,7 @@ static int check_page(struct verify *v, struct artifact_filter *f, bool *more, s
     for (size_t i = 0; rc == 0 && i < l.n && !cli_signal(); i++) {
         v->artifacts++;
         f->after = l.v[i].id;
+        segments_row(&v->packed, l.v[i].a.place);
         if (chosen(v))
             rc = check_row(v, &l.v[i], err);
     }
@@ -95,6 +96,7 @@ int verify_rows(struct verify *v, struct pawl_err *err)
     struct artifact_filter f = {.limit = PAGE};
     bool more = true;
     int rc = 0;
+    segments_init(&v->packed, v->younger);
     while (rc == 0 && more && !cli_signal())
         rc = check_page(v, &f, &more, err);
     return rc;
@@ -124,6 +126,28 @@ static void add_object(struct verify *v, enum finding_kind kind, const char *pla
     f->why = kind == FOUND_ORPHAN ? "no artifact has these bytes" : "never finished";
 }
 
+static bool is_here(void *arg, const struct artifact_view *a)
+{
+    bool *here = arg;
+    *here = *here || !sv_starts(a->a.place, SV("pack/"));
+    return !*here;
+}
+
+/* Where some are packed, rows with these bytes may have them there, and the object is left over. */
+static int drop_packed(struct scan *s, bool *known)
+{
+    int rc = 0;
+    for (size_t i = 0; s->v->packed.n && rc == 0 && i < s->n; i++) {
+        const struct artifact_filter same = {.sha256 = s->seen[i].sha256};
+        bool here = false;
+        if (!known[i])
+            continue;
+        rc = s->v->c->store->ops->artifacts(s->v->c->store, &same, is_here, &here, s->err);
+        known[i] = here;
+    }
+    return rc;
+}
+
 /* Those that no row names, unless a job may be about to. */
 static int ask(struct scan *s)
 {
@@ -136,6 +160,8 @@ static int ask(struct scan *s)
                    : v->c->store->ops->bytes_known(v->c->store,
                                                    (const unsigned char(*)[SHA256_LEN])hashes, s->n,
                                                    known, s->err);
+    if (rc == 0)
+        rc = drop_packed(s, known);
     for (size_t i = 0; rc == 0 && i < s->n; i++) {
         v->young += !known[i] && s->seen[i].young;
         if (!known[i] && !s->seen[i].young)
@@ -150,6 +176,11 @@ static bool look_at(void *arg, const struct lake_entry *e)
 {
     struct scan *s = arg;
     bool young = e->age.us < s->v->younger.us;
+    if (e->segment) {
+        s->v->segments++;
+        segments_entry(&s->v->packed, e);
+        return !cli_signal();
+    }
     s->v->objects += !e->temporary;
     if (e->temporary && young)
         s->v->young++;
@@ -166,6 +197,22 @@ static bool look_at(void *arg, const struct lake_entry *e)
     return s->rc == 0 && !cli_signal();
 }
 
+static void judge_segment(struct verify *v, const struct segment *g)
+{
+    char place[PLACE_MAX_BYTES + 1];
+    int64_t dead = g->there ? segment_dead(g) : 0;
+    if (!dead)
+        return;
+    if (g->young || g->busy) {
+        v->young++;
+        return;
+    }
+    snprintf(place, sizeof(place), "pack/%s", g->name);
+    add_object(v, FOUND_ORPHAN, place, dead);
+    if (g->n)
+        v->v[v->n - 1].why = "no artifact has some of it";
+}
+
 int verify_lake(struct verify *v, struct pawl_err *err)
 {
     struct scan s = {.v = v, .err = err, .seen = mem_zalloc(PAGE, sizeof(*s.seen))};
@@ -175,6 +222,9 @@ int verify_lake(struct verify *v, struct pawl_err *err)
     if (rc == 0)
         rc = ask(&s);
     free(s.seen);
+    segments_judge(&v->packed);
+    for (size_t i = 0; rc == 0 && i < v->packed.n; i++)
+        judge_segment(v, &v->packed.v[i]);
     return rc;
 }
 
@@ -243,21 +293,53 @@ static int repair_row(struct verify *v, const struct finding *f, struct pawl_err
         rc = lake_check(v->lake, &l.v[0].a, &verdict, &why, err);
     if (rc < 0 || verdict == LAKE_GOOD)
         return rc;
-    bool gone = verdict == LAKE_MISSING;
+    /* Of many in one segment none can be taken away: it is dead when its row has gone. */
+    bool gone = verdict == LAKE_MISSING || sv_starts(f->place, SV("pack/"));
     if (!gone)
         rc = remove_object(v, f, &gone, err);
     return rc == 0 && gone ? lose_rows(v, &l, err) : rc;
+}
+
+static bool is_segment(const struct finding *f)
+{
+    return !f->artifact && sv_starts(f->place, SV("pack/"));
+}
+
+/* Was it found, by the one who was asked? */
+static bool was_found(void *arg, const struct segment *g)
+{
+    const struct verify *v = arg;
+    for (size_t i = 0; i < v->n; i++)
+        if (is_segment(&v->v[i]) &&
+            sv_eq(sv_make(v->v[i].place.p + 5, v->v[i].place.n - 5), sv_of(g->name)))
+            return true;
+    return false;
+}
+
+static int repair_segments(struct verify *v, struct pawl_err *err)
+{
+    struct segments_result done;
+    int rc = segments_reclaim(v->c, v->lake, &v->packed, 0, was_found, v, &done, err);
+    v->repaired.removed += done.removed;
+    v->repaired.cut += done.cut + done.moved;
+    v->repaired.bytes += done.bytes;
+    v->repaired.left += done.left;
+    return rc;
 }
 
 int verify_repair(struct verify *v, struct pawl_err *err)
 {
     int rc = 0;
     size_t i = 0;
+    bool packed = false;
     for (; rc == 0 && i < v->n && !cli_signal(); i++) {
         bool gone;
-        rc = v->v[i].artifact ? repair_row(v, &v->v[i], err)
-                              : remove_object(v, &v->v[i], &gone, err);
+        if (is_segment(&v->v[i]))
+            packed = true;
+        else
+            rc = v->v[i].artifact ? repair_row(v, &v->v[i], err)
+                                  : remove_object(v, &v->v[i], &gone, err);
     }
     v->repaired.left += (int64_t)(v->n - i);
-    return rc;
+    return rc == 0 && packed && !cli_signal() ? repair_segments(v, err) : rc;
 }

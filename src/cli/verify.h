@@ -4,6 +4,7 @@
 
 #include "artifacts_out.h"
 #include "meter.h"
+#include "segments.h"
 
 enum finding_kind {
     FOUND_MISSING,   /* a row without bytes */
@@ -29,13 +30,16 @@ struct verify {
     struct meter meter;
     double share;       /* of the artifacts that are read, 0 to 1 */
     struct dur younger; /* what was kept within this time may belong to a job under way */
+    struct segments packed;
     struct finding *v;
     size_t n, cap;
     int64_t count[N_FINDINGS];
     int64_t artifacts, checked, bytes; /* rows; those that were read */
     int64_t objects, young;            /* in the lake; of them too young to judge without a row */
+    int64_t segments;
     struct {
         int64_t rows, jobs, removed, bytes;
+        int64_t cut;  /* segments made shorter, or copied without what nobody has */
         int64_t left; /* findings that are as they were */
     } repaired;
 };

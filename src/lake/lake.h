@@ -121,7 +121,7 @@ struct lake_move {
     int rc; /* < 0: not copied; NOTFOUND, CORRUPT: it is not there or damaged */
     struct lake_span to;
 };
-/* does: copies of n stretches, checked as they are read, durable when it returns; for LAKE_PACK.
+/* does: copies of n stretches, checked as they are read, durable when it returns.
  * A negative return: none is to be trusted. */
 PAWL_MUST_USE int lake_copy(struct lake *l, struct lake_move *v, size_t n, struct pawl_err *err);
 /* does: shorten a segment to `end`, unless somebody writes it, or it was written or touched within

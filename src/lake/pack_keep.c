@@ -372,8 +372,7 @@ static int copy_one(struct pack *p, struct lake_move *m, struct pawl_err *err)
 int lake_copy(struct lake *l, struct lake_move *v, size_t n, struct pawl_err *err)
 {
     struct pack *p;
-    int rc = l->mode != LAKE_PACK ? err_set(err, PAWL_EINTERNAL, "this lake is not packed")
-                                  : pack_open(l, &p, err);
+    int rc = pack_open(l, &p, err);
     if (rc == 0)
         rc = lake_settle(l, err);
     if (rc < 0)

@@ -327,6 +327,19 @@ static int prune_history(struct store *s, const struct config *c, bool *more, st
     return rc;
 }
 
+static int expire_artifacts(struct store *s, const struct config *c, bool *more,
+                            struct pawl_err *err)
+{
+    bool left = false;
+    int64_t rows = 0;
+    struct wall old = before(s->ops->now(s), c->retention_artifacts);
+    if (!s->ops->artifacts_expire || !old.us)
+        return 0;
+    int rc = s->ops->artifacts_expire(s, old, PRUNE_ROWS, &rows, &left, err);
+    *more |= rc == 0 && left;
+    return rc;
+}
+
 /* A round goes through all rules, one batch each; *out_over when it came to its end. */
 static int prune_round(struct store_thread *st, struct boot start, bool *out_over,
                        struct pawl_err *err)
@@ -341,7 +354,8 @@ static int prune_round(struct store_thread *st, struct boot start, bool *out_ove
     if (rc < 0 || st->prune_at < n)
         return rc;
     *out_over = true;
-    return prune_history(st->store, st->o->config, &st->prune_more, err);
+    rc = expire_artifacts(st->store, st->o->config, &st->prune_more, err);
+    return rc < 0 ? rc : prune_history(st->store, st->o->config, &st->prune_more, err);
 }
 
 /* For a short time, because claims wait meanwhile. A failure is left to the next time. */

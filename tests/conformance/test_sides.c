@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-enum { OPS = 21500, STEP_OPS = 10, SHOW_ALL_EVERY = 100, CALLS_MIN = 200, FEW_OPS = 100 };
+enum { OPS = 26500, STEP_OPS = 10, SHOW_ALL_EVERY = 100, CALLS_MIN = 200, FEW_OPS = 100 };
 
 struct place_of_test {
     char dir[64];
@@ -101,7 +101,7 @@ static void operate(struct place_of_test *t)
     } else if (!r->in_group && roll(r, 22) == 0) {
         t->group_left = roll(r, 7);
         sides_group_begin(r);
-    } else if (roll(r, 8) == 0) {
+    } else if (roll(r, 9) == 0) {
         sides_keep(r);
     } else if (roll(r, 5) == 0) {
         sides_limit(r);

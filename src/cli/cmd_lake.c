@@ -1,0 +1,183 @@
+/* pawl lake: from one form into the other, and giving back the room of what nobody has. */
+#include "lake_convert.h"
+#include "segments.h"
+#include "words.h"
+
+#define MARGIN DUR_S(60) /* as that of verify */
+enum { SHARE = 25 };     /* percent of a segment that must be dead before it is copied */
+
+static const struct opt opts[] = {
+    {"dead", 0, "P", "compact: copy segments of which at least P percent is dead; 25 unless given"},
+    OPT_END,
+};
+static const struct example examples[] = {
+    {"pawl fetch http://127.0.0.1:8080/a", "a job; when 'pawl run' has fetched it:"},
+    {"pawl lake convert pack", "every artifact into segments of WARC, again to go on"},
+    {"pawl lake compact --dead 10", "give back what nobody has any more"},
+    EXAMPLE_END,
+};
+
+static int open_lake(const struct cli *c, enum lake_mode mode, struct lake **out,
+                     struct pawl_err *err)
+{
+    const struct config *g = c->config;
+    const struct lake_options o = {.path = g->lake_path,
+                                   .types = (const char *const *)g->compress_types.v,
+                                   .n_types = g->compress_types.n,
+                                   .level = (int)g->lake_compress_level,
+                                   .mode = mode,
+                                   .segment_bytes = g->lake_segment_size,
+                                   .segment_age = g->lake_segment_age};
+    int rc = lake_open(&o, out, err);
+    return rc == PAWL_ENOTFOUND ? err_hint(err, "lake.path or PAWL_LAKE_PATH names another folder")
+                                : rc;
+}
+
+/* ---- convert ---- */
+
+static void say_converted(const struct convert *v, const char *to)
+{
+    struct cli *c = v->c;
+    AUTO_STR struct str s = STR_INIT(STR_LINE);
+    if (out_is_json(&c->out)) {
+        struct jw w = jw_make(&s);
+        jw_object(&w);
+        jw_kint(&w, "artifacts", v->seen);
+        jw_kint(&w, "converted", v->moved);
+        jw_kint(&w, "bytes", v->bytes);
+        jw_kint(&w, "bad", v->bad);
+        jw_end_object(&w);
+        out_object(&c->out, str_sv(&s));
+        return;
+    }
+    words_count(&s, v->moved);
+    str_adds(&s, " of ");
+    words_count(&s, v->seen);
+    str_addf(&s, " artifacts converted to %s, ", to);
+    words_bytes(&s, v->bytes);
+    if (v->bad)
+        str_addf(&s, "; %lld could not be read: 'pawl verify' says why", (long long)v->bad);
+    cli_say(c, "%s", str_cstr(&s));
+    if (v->moved && !v->bad)
+        cli_say(c, "what they left is taken away by 'pawl verify --repair', a lease from now");
+}
+
+static int convert(struct cli *c, struct pawl_err *err)
+{
+    AUTO_LAKE struct lake *lake = NULL;
+    bool pack = !strcmp(c->args.pos[1], "pack");
+    struct convert v = {.c = c, .pack = pack};
+    int rc = open_lake(c, pack ? LAKE_PACK : LAKE_FILES, &lake, err);
+    if (rc < 0)
+        return rc;
+    v.lake = lake;
+    cli_catch_signals();
+    meter_start(&v.meter, c);
+    rc = convert_all(&v, err);
+    meter_end(&v.meter);
+    if (rc < 0)
+        return rc;
+    say_converted(&v, c->args.pos[1]);
+    c->exit_status = cli_signal() ? 128 + cli_signal() : v.bad ? err_exit_status(PAWL_EFAILED) : 0;
+    return 0;
+}
+
+/* ---- compact ---- */
+
+static void say_compacted(struct cli *c, const struct segments *all,
+                          const struct segments_result *r)
+{
+    AUTO_STR struct str s = STR_INIT(STR_LINE);
+    if (out_is_json(&c->out)) {
+        struct jw w = jw_make(&s);
+        jw_object(&w);
+        jw_kint(&w, "segments", (int64_t)all->n);
+        jw_kint(&w, "removed", r->removed);
+        jw_kint(&w, "cut", r->cut);
+        jw_kint(&w, "copied", r->moved);
+        jw_kint(&w, "left", r->left);
+        jw_kint(&w, "rows", r->rows);
+        jw_kint(&w, "bytes", r->bytes);
+        jw_end_object(&w);
+        out_object(&c->out, str_sv(&s));
+        return;
+    }
+    str_addf(&s, "%zu segments: %lld removed, %lld cut, %lld copied without what is dead, ", all->n,
+             (long long)r->removed, (long long)r->cut, (long long)r->moved);
+    words_bytes(&s, r->bytes);
+    str_adds(&s, " given back");
+    if (r->left)
+        str_addf(&s, "; %lld left, in use or too young", (long long)r->left);
+    cli_say(c, "%s", str_cstr(&s));
+}
+
+static int compact(struct cli *c, struct pawl_err *err)
+{
+    AUTO_LAKE struct lake *lake = NULL;
+    AUTO(segments_done) struct segments all;
+    struct segments_result done = {0};
+    int64_t share = SHARE;
+    segments_init(&all, DUR_US(c->config->worker_lease.us + MARGIN.us));
+    int rc = args_int(&c->args, "dead", 0, 100, &share, err);
+    if (rc == 0)
+        rc = open_lake(c, LAKE_PACK, &lake, err);
+    if (rc < 0)
+        return rc;
+    cli_catch_signals();
+    rc = segments_load(c, lake, &all, err);
+    if (rc == 0 && !cli_signal())
+        rc = segments_reclaim(c, lake, &all, (double)share / 100, NULL, NULL, &done, err);
+    if (rc < 0)
+        return rc;
+    say_compacted(c, &all, &done);
+    c->exit_status = cli_signal() ? 128 + cli_signal() : 0;
+    return 0;
+}
+
+/* ---- the line ---- */
+
+static int check_line(const struct cli *c, bool converts, struct pawl_err *err)
+{
+    const char *to = c->args.n_pos > 1 ? c->args.pos[1] : NULL;
+    if (converts && (!to || (strcmp(to, "files") != 0 && strcmp(to, "pack") != 0))) {
+        err_set(err, PAWL_EUSAGE, "lake convert: into which form?");
+        return err_hint(err, "pawl lake convert files, or pack");
+    }
+    if (!converts && to)
+        return err_set(err, PAWL_EUSAGE, "lake compact: unexpected '%s'", to);
+    if (converts && args_has(&c->args, "dead"))
+        return err_set(err, PAWL_EUSAGE, "--dead belongs to 'lake compact'");
+    return 0;
+}
+
+static int run(struct cli *c, struct pawl_err *err)
+{
+    static const char *const names[] = {"convert", "compact", NULL};
+    int verb = args_verb(&c->args, "lake", names, err);
+    if (verb < 0 || check_line(c, verb == 0, err) < 0)
+        return PAWL_EUSAGE;
+    int rc = cli_open(c, STORE_WRITE, err);
+    if (rc < 0)
+        return rc;
+    return verb == 0 ? convert(c, err) : compact(c, err);
+}
+
+const struct cmd cmd_lake = {
+    .name = "lake",
+    .usage = "convert files|pack\ncompact [--dead P]",
+    .about =
+        "convert copies every artifact that is not in this form into it, reads the copy back, and "
+        "then lets its row name it. It can be stopped and run again, and goes on beside workers; "
+        "those write in the form that lake.mode says. From files into a pack there is nothing that "
+        "tells what was sent and answered, so the records are of type resource; from a pack into "
+        "files such heads are left behind. Exit status 1: some could not be read.\n\n"
+        "compact gives back the room of records that no artifact has any more: segments without "
+        "any are removed, dead ends are cut off, and of segments with at least P percent dead the "
+        "living records are copied into a new one. What was written within worker.lease and a "
+        "minute more is left alone.",
+    .opts = opts,
+    .examples = examples,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run,
+};
