@@ -1,8 +1,12 @@
 /* What keeping bodies in the lake costs, beside what the same files cost without it.
  *
  *   lake FOLDER BODIES GROUP [SIZE]     SIZE of a body: 8192
+ *   lake pack FOLDER BODIES GROUP SIZE INDEX
  *
- * Prints items a second: `keep` is lake_keep() in groups of GROUP; `each` a bare loop that writes,
+ * pack keeps bodies in segments and prints items a second for every tenth of them; INDEX gets a
+ * line for each: hash, size, bytes stored, place. Else it
+ *
+ * prints items a second: `keep` is lake_keep() in groups of GROUP; `each` a bare loop that writes,
  * syncs, renames and syncs the folder for every file; `shared` writes a group, syncs the file
  * system, renames and syncs it again. All three make random bodies, into folders that are there
  * already. */
@@ -185,9 +189,62 @@ static void run(struct bench *b, double per_s[N_WAYS])
         per_s[w] = (double)done[w] * 1e6 / (double)took[w];
 }
 
+/* ---- packed ---- */
+
+static void pack_group(struct bench *b, FILE *index)
+{
+    AUTO_FREE struct lake_item *v = mem_zalloc((size_t)b->group, sizeof(*v));
+    struct pawl_err e = {0};
+    for (int64_t i = 0; i < b->group; i++)
+        v[i] = (struct lake_item){.body = body(b, i)};
+    if (lake_keep(b->lake, v, (size_t)b->group, &e) < 0)
+        die("keep", e.msg);
+    for (int64_t i = 0; i < b->group; i++) {
+        char hex[2 * SHA256_LEN + 1];
+        if (v[i].rc < 0)
+            die("keep", v[i].err.msg);
+        hex_encode(v[i].sha256, SHA256_LEN, hex);
+        fprintf(index, "%s %lld %lld %s\n", hex, (long long)v[i].size, (long long)v[i].stored,
+                v[i].place);
+    }
+}
+
+static int pack(char **argv)
+{
+    struct bench b = {.folder = argv[2]};
+    struct pawl_err e = {0};
+    enum { PARTS = 10 };
+    if (sv_to_i64(sv_of(argv[3]), PARTS, 1000000000, &b.bodies) < 0 ||
+        sv_to_i64(sv_of(argv[4]), 1, 65536, &b.group) < 0 ||
+        sv_to_i64(sv_of(argv[5]), 16, 1 << 20, &b.size) < 0)
+        return 2;
+    FILE *index = fopen(argv[6], "we");
+    const struct lake_options o = {.path = b.folder, .create = true, .mode = LAKE_PACK};
+    if (!index || lake_open(&o, &b.lake, &e) < 0)
+        die("open", index ? e.msg : strerror(errno));
+    b.bytes = mem_alloc((size_t)(b.group * b.size));
+    rand_bytes(b.bytes, (size_t)(b.group * b.size));
+    for (int part = 0; part < PARTS; part++) {
+        int64_t done = 0, took = 0;
+        for (; done < b.bodies / PARTS; done += b.group) {
+            renew(&b);
+            struct boot start = clock_boot();
+            pack_group(&b, index);
+            took += clock_boot().us - start.us;
+        }
+        printf("%s%.0f", part ? "," : "{\"per_s\":[", (double)done * 1e6 / (double)took);
+    }
+    printf("]}\n");
+    lake_close(b.lake);
+    free(b.bytes);
+    return fclose(index) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
     struct bench b = {.size = 8192};
+    if (argc == 7 && !strcmp(argv[1], "pack"))
+        return pack(argv);
     if ((argc != 4 && argc != 5) || sv_to_i64(sv_of(argv[2]), 1, 100000000, &b.bodies) < 0 ||
         sv_to_i64(sv_of(argv[3]), 1, 65536, &b.group) < 0 ||
         (argc == 5 && sv_to_i64(sv_of(argv[4]), 16, 1 << 20, &b.size) < 0)) {

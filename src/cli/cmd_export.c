@@ -1,6 +1,7 @@
 /* pawl export: what was kept, newest of each job and name. */
 #include "artifacts_out.h"
 #include "export.h"
+#include "export_warc.h"
 #include "meter.h"
 #include "words.h"
 
@@ -9,8 +10,8 @@ enum { PAGE = 1000 }; /* rows of one look into the store */
 static const struct opt opts[] = {
     {"queue", 0, "QUEUE", "artifacts of jobs of this queue"},
     {"name", 0, "VARIANT", "artifacts of this name"},
-    {"format", 0, "FORMAT", "ndjson, sha256sum or files; ndjson unless given",
-     .choices = "ndjson|sha256sum|files"},
+    {"format", 0, "FORMAT", "ndjson, sha256sum, files, warc or cdxj; ndjson unless given",
+     .choices = "ndjson|sha256sum|files|warc|cdxj"},
     {"to", 0, "DIR", "with --format files: the folder they are written into"},
     OPT_END,
 };
@@ -19,10 +20,13 @@ static const struct example examples[] = {
     {"pawl export >index.ndjson", "a line for each body: url, variant, status, sha256, path …"},
     {"pawl export --name body --format sha256sum >sums", "for sha256sum -c"},
     {"pawl export --queue fetch --format files --to pages", "copies, decompressed"},
+    {"pawl export --format warc >pages.warc.gz", "one archive of all of it"},
+    {"pawl export --format cdxj | LC_ALL=C sort >index.cdxj",
+     "an index of a packed lake's segments"},
     EXAMPLE_END,
 };
 
-enum format { FORMAT_NDJSON, FORMAT_SHA256SUM, FORMAT_FILES };
+enum format { FORMAT_NDJSON, FORMAT_SHA256SUM, FORMAT_FILES, FORMAT_WARC, FORMAT_CDXJ };
 
 struct exporting {
     struct cli *c;
@@ -32,6 +36,7 @@ struct exporting {
     struct lake *lake;
     struct meter meter;
     struct str path, line;
+    struct export_warc warc;
     int64_t n, bytes, unlisted;
 };
 
@@ -42,6 +47,13 @@ static void exporting_done(struct exporting *x)
         close(x->folder);
     str_done(&x->path);
     str_done(&x->line);
+    export_warc_done(&x->warc);
+}
+
+/* Neither lines of JSON nor files: text of its own, or bytes. */
+static bool is_own(enum format f)
+{
+    return f == FORMAT_SHA256SUM || f == FORMAT_WARC || f == FORMAT_CDXJ;
 }
 
 static void write_line(struct exporting *x, const struct artifact_view *v)
@@ -97,8 +109,29 @@ static int find_file(struct exporting *x, const struct artifact_view *v, struct 
     return rc == PAWL_EINPUT ? 0 : rc;
 }
 
+static int export_record(struct exporting *x, const struct artifact_view *v, struct pawl_err *err)
+{
+    if (x->format == FORMAT_WARC) {
+        int rc = export_warc(&x->warc, x->lake, v, err);
+        if (rc < 0)
+            return err_wrap(err, "job %lld, " SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
+    } else {
+        str_clear(&x->line);
+        if (!export_cdxj(v, &x->line)) {
+            x->unlisted++;
+            return 0;
+        }
+        out_put(&x->c->out, str_sv(&x->line));
+    }
+    x->n++;
+    x->bytes += v->a.size;
+    return 0;
+}
+
 static int export_one(struct exporting *x, const struct artifact_view *v, struct pawl_err *err)
 {
+    if (x->format == FORMAT_WARC || x->format == FORMAT_CDXJ)
+        return export_record(x, v, err);
     str_clear(&x->path);
     int rc = x->format == FORMAT_FILES ? export_file(x->lake, x->folder, x->to, v, &x->path, err)
                                        : find_file(x, v, err);
@@ -160,18 +193,20 @@ static int export_all(struct exporting *x, struct pawl_err *err)
     while (rc == 0 && more && !cli_signal() && !x->c->out.failed)
         rc = export_page(x, &f, &more, err);
     meter_end(&x->meter);
-    if (x->format != FORMAT_SHA256SUM)
+    if (!is_own(x->format))
         out_items_end(&x->c->out);
     if (rc == 0 && x->unlisted)
-        cli_say(x->c, "%lld compressed artifact%s left out; --format files writes them",
-                (long long)x->unlisted, x->unlisted == 1 ? "" : "s");
+        cli_say(x->c, "%lld %s artifact%s left out; --format %s", (long long)x->unlisted,
+                x->format == FORMAT_CDXJ ? "unpacked" : "compressed or packed",
+                x->unlisted == 1 ? "" : "s",
+                x->format == FORMAT_CDXJ ? "warc has them" : "files writes them");
     x->c->exit_status = cli_signal() ? 128 + cli_signal() : 0;
     return rc;
 }
 
 static int read_line(struct exporting *x, struct pawl_err *err)
 {
-    static const char *const formats[] = {"ndjson", "sha256sum", "files", NULL};
+    static const char *const formats[] = {"ndjson", "sha256sum", "files", "warc", "cdxj", NULL};
     struct cli *c = x->c;
     int format = FORMAT_NDJSON;
     if (args_choice(&c->args, "format", formats, &format, err) < 0)
@@ -182,8 +217,13 @@ static int read_line(struct exporting *x, struct pawl_err *err)
         err_set(err, PAWL_EUSAGE, x->to ? "--to belongs to --format files" : "files: where to?");
         return err_hint(err, "pawl export --format files --to DIR");
     }
-    if (x->format == FORMAT_SHA256SUM && out_is_json(&c->out))
-        return err_set(err, PAWL_EUSAGE, "--format sha256sum is text: it has no -o json");
+    if (is_own(x->format) && out_is_json(&c->out))
+        return err_set(err, PAWL_EUSAGE, "--format %s has no -o json", formats[format]);
+    if (x->format == FORMAT_WARC && c->out.terminal) {
+        err_set(err, PAWL_EUSAGE, "an archive is no text, and standard output is a terminal");
+        return err_hint(err, "pawl export --format warc >FILE.warc.gz");
+    }
+    x->warc.out = &c->out;
     if (!out_is_json(&c->out))
         c->out.format = OUT_NDJSON;
     return 0;
@@ -204,16 +244,22 @@ static int run(struct cli *c, struct pawl_err *err)
 
 const struct cmd cmd_export = {
     .name = "export",
-    .usage = "[--queue QUEUE] [--name VARIANT] [--format ndjson|sha256sum]\n"
+    .usage = "[--queue QUEUE] [--name VARIANT] [--format ndjson|sha256sum|warc|cdxj]\n"
              "[--queue QUEUE] [--name VARIANT] --format files --to DIR",
     .about =
         "Lists what jobs have kept, of each job and name the newest. ndjson is one object a line "
-        "with url, variant, status, sha256, size, path (null where the lake has it compressed), "
+        "with url, variant, status, sha256, size, path (null where the lake has it compressed or "
+        "packed), "
         "type, queue, job and fetched_at; url and status are null for what was not fetched.\n\n"
-        "sha256sum prints lines for sha256sum -c, without those that are compressed. files writes "
+        "sha256sum prints lines for sha256sum -c, without those that are compressed or packed. "
+        "files writes "
         "each artifact into DIR as JOB-VARIANT with an ending for its type, decompressed, and "
         "prints the lines of ndjson with these paths; a file is complete under its name or not "
-        "there.",
+        "there.\n\n"
+        "warc is an archive in the form WARC/1.1, gzip: of a packed lake the records as they are, "
+        "those that others refer to among them; of files records of type resource. cdxj is an "
+        "index "
+        "of the segments of a packed lake, a line for each artifact, to be sorted bytewise.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

@@ -120,3 +120,8 @@ int64_t segment_dead(const struct segment *g)
     int64_t dead = g->n ? g->size - g->head - g->live : g->size;
     return dead > 0 ? dead : 0;
 }
+
+bool segment_wastes(const struct segment *g)
+{
+    return g->there && (!g->n || segment_dead(g) > 0);
+}

@@ -37,6 +37,8 @@ void segments_judge(struct segments *s);
 struct segment *segments_find(const struct segments *s, struct sv name); /* NULL: unknown */
 /* Bytes that no row names, its first record excepted; of one without any all of it. */
 int64_t segment_dead(const struct segment *s);
+/* Is something of it to be given back? One that was only begun may even be empty. */
+bool segment_wastes(const struct segment *s);
 /* How old bytes must be by now: rows that came since they began to be read name nothing older. */
 struct dur segments_younger(const struct segments *s);
 

@@ -223,7 +223,7 @@ int segments_reclaim(struct cli *c, struct lake *l, struct segments *s, double s
     for (size_t i = 0; rc == 0 && i < s->n && !cli_signal(); i++) {
         struct segment *g = &s->v[i];
         int64_t dead = segment_dead(g);
-        if (!g->there || !dead || (wanted && !wanted(arg, g)))
+        if (!segment_wastes(g) || (wanted && !wanted(arg, g)))
             continue;
         if (g->busy || g->young) {
             out->left++;

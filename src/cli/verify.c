@@ -200,15 +200,14 @@ static bool look_at(void *arg, const struct lake_entry *e)
 static void judge_segment(struct verify *v, const struct segment *g)
 {
     char place[PLACE_MAX_BYTES + 1];
-    int64_t dead = g->there ? segment_dead(g) : 0;
-    if (!dead)
+    if (!segment_wastes(g))
         return;
     if (g->young || g->busy) {
         v->young++;
         return;
     }
     snprintf(place, sizeof(place), "pack/%s", g->name);
-    add_object(v, FOUND_ORPHAN, place, dead);
+    add_object(v, FOUND_ORPHAN, place, segment_dead(g));
     if (g->n)
         v->v[v->n - 1].why = "no artifact has some of it";
 }

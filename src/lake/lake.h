@@ -114,6 +114,14 @@ void lake_segment_file(const char segment[SEGMENT_NAME], struct str *out);
 PAWL_MUST_USE int lake_span_read(struct lake *l, const struct lake_span *s, bool lead,
                                  bool (*each)(void *arg, struct sv bytes), void *arg,
                                  struct pawl_err *err);
+/* Records for who takes artifacts elsewhere, as members of gzip: the first one of a file, and one
+ * of type resource for an artifact in whatever form. Until `each` returns false. */
+PAWL_MUST_USE int lake_warc_info(bool (*each)(void *arg, struct sv bytes), void *arg,
+                                 struct pawl_err *err);
+PAWL_MUST_USE int lake_warc_record(struct lake *l, const struct artifact *a,
+                                   const struct exchange *from,
+                                   bool (*each)(void *arg, struct sv bytes), void *arg,
+                                   struct pawl_err *err);
 /* One stretch on its way into another segment. */
 struct lake_move {
     struct lake_span from;

@@ -24,6 +24,7 @@ enum {
     RECORD_ID = 37,         /* a UUID and NUL */
     RECORD_HEAD = 16 << 10, /* most bytes of a record's head */
     RECORD_URI = 8 << 10,   /* longer ones are cut in the record; the row has all of it */
+    RECORD_ROOM = RECORD_HEAD + 6 * RECORD_URI, /* for a head, two URIs and all escapes of them */
 };
 void record_id_new(char out[RECORD_ID]);
 
@@ -41,6 +42,8 @@ struct warc_record {
     const char *file;                     /* its own name, in the first record; else NULL */
 };
 void warc_head(const struct warc_record *r, struct str *out);
+/* The first record of a file: *out with a new id and the digest of the block, which is returned. */
+struct sv warc_info(char id[RECORD_ID], unsigned char sum[SHA256_LEN], struct warc_record *out);
 /* A field of a record's head; p NULL: not there. */
 struct sv warc_field(struct sv head, const char *name);
 

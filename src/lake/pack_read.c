@@ -237,7 +237,7 @@ static int parse_head(struct parsing *p, struct sv *bytes, struct pawl_err *err)
     str_add(head, *bytes);
     const char *end =
         head->len < 4 ? NULL : memmem(head->p + from, head->len - from, "\r\n\r\n", 4);
-    if (!end && (head->overflow || head->len > RECORD_HEAD + 3 * RECORD_URI))
+    if (!end && (head->overflow || head->len > RECORD_ROOM))
         return broken(err, "it is no record of WARC");
     if (!end) {
         *bytes = SV_NONE;

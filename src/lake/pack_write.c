@@ -96,7 +96,7 @@ static int gzip_to_pack(void *arg, struct sv bytes, struct pawl_err *err)
 
 int pack_begin(struct pack *p, const struct warc_record *r, bool squeeze, struct pawl_err *err)
 {
-    AUTO_STR struct str head = STR_INIT(3 * RECORD_URI + RECORD_HEAD);
+    AUTO_STR struct str head = STR_INIT(RECORD_ROOM);
     warc_head(r, &head);
     gzip_begin(p->gzip, (int64_t)head.len + r->length + 4, squeeze);
     return gzip_write(p->gzip, str_sv(&head), err);
@@ -115,23 +115,12 @@ int pack_end(struct pack *p, struct pawl_err *err)
 
 static int put_info(struct pack *p, struct pawl_err *err)
 {
-    static const char text[] = "software: pawl/" PAWL_VERSION "\r\n"
-                               "format: WARC File Format 1.1\r\n"
-                               "conformsTo: http://iipc.github.io/warc-specifications/"
-                               "specifications/warc-format/warc-1.1/\r\n";
     unsigned char sum[SHA256_LEN];
     char file[SEGMENT_FILE];
-    const struct sv block = sv_make(text, sizeof(text) - 1);
-    sha256(block, sum);
+    struct warc_record r;
+    struct sv block = warc_info(p->info, sum, &r);
     segment_file(p->name, file);
-    record_id_new(p->info);
-    const struct warc_record r = {.type = "warcinfo",
-                                  .id = p->info,
-                                  .file = file,
-                                  .content_type = SV("application/warc-fields"),
-                                  .at = clock_wall(),
-                                  .block = sum,
-                                  .length = (int64_t)block.n};
+    r.file = file;
     int rc = pack_begin(p, &r, false, err);
     if (rc == 0)
         rc = pack_piece(p, block, err);

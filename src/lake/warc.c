@@ -113,6 +113,23 @@ void warc_head(const struct warc_record *r, struct str *out)
     str_add(out, SV("\r\n\r\n"));
 }
 
+struct sv warc_info(char id[RECORD_ID], unsigned char sum[SHA256_LEN], struct warc_record *out)
+{
+    const struct sv block = SV("software: pawl/" PAWL_VERSION "\r\n"
+                               "format: WARC File Format 1.1\r\n"
+                               "conformsTo: http://iipc.github.io/warc-specifications/"
+                               "specifications/warc-format/warc-1.1/\r\n");
+    sha256(block, sum);
+    record_id_new(id);
+    *out = (struct warc_record){.type = "warcinfo",
+                                .id = id,
+                                .content_type = SV("application/warc-fields"),
+                                .at = clock_wall(),
+                                .block = sum,
+                                .length = (int64_t)block.n};
+    return block;
+}
+
 struct sv warc_field(struct sv head, const char *name)
 {
     size_t n = strlen(name);

@@ -1,6 +1,6 @@
 /* Preloaded into a worker: on one device the syncs of one kind do nothing. NOSYNC_DEV is its
- * st_dev; NOSYNC is "data" (files) or "names" (folders). A test of durability that does not notice
- * has seen nothing. */
+ * st_dev; NOSYNC is "data" (files) or "names" (folders), or "cut": files cannot be shortened, and
+ * nobody is told. A test that does not notice has seen nothing. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,4 +36,16 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
     return planted(fd, kind(fd)) ? 0 : real("fdatasync", fd);
+}
+
+int ftruncate(int fd, off_t size)
+{
+    int (*f)(int, off_t) = (int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate");
+    return planted(fd, "cut") ? 0 : f(fd, size);
+}
+
+/* The same under the name that a program built for large files calls it by. */
+int ftruncate64(int fd, off64_t size)
+{
+    return ftruncate(fd, (off_t)size);
 }

@@ -1,0 +1,24 @@
+/* Artifacts as archives have them: one file of WARC, or an index of the segments (CDXJ). */
+#ifndef PAWL_CLI_EXPORT_WARC_H
+#define PAWL_CLI_EXPORT_WARC_H
+
+#include "lake.h"
+#include "out.h"
+#include "store.h"
+
+/* Records that are written already: several artifacts may have one. */
+struct export_warc {
+    struct out *out;
+    bool begun;
+    struct written *v; /* a table with gaps; see export_warc.c */
+    size_t n, cap;
+};
+void export_warc_done(struct export_warc *x);
+/* does: the records of one artifact, those it refers to first. */
+PAWL_MUST_USE int export_warc(struct export_warc *x, struct lake *l, const struct artifact_view *v,
+                              struct pawl_err *err);
+
+/* One line of an index: key, time, and where the record is. False: it is in no segment. */
+bool export_cdxj(const struct artifact_view *v, struct str *out);
+
+#endif
