@@ -125,3 +125,54 @@ bool segment_wastes(const struct segment *g)
 {
     return g->there && (!g->n || segment_dead(g) > 0);
 }
+
+/* ---- records without rows ---- */
+
+struct noting {
+    struct segment *g;
+    struct wall since;
+};
+
+static void note(void *arg, const struct lake_span *s, struct wall at)
+{
+    struct noting *n = arg;
+    if (at.us < n->since.us)
+        return;
+    ARRAY_GROW(n->g->v, n->g->n, n->g->cap);
+    n->g->v[n->g->n++] = (struct stretch){s->offset - s->lead, s->offset + s->length};
+}
+
+/* Before, between and after what rows name. */
+static int note_gaps(struct noting *n, struct lake *l, struct pawl_err *err)
+{
+    struct segment *g = n->g;
+    int64_t at = g->head;
+    size_t named = g->n;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i <= named && g->head; i++) {
+        int64_t to = i < named ? g->v[i].from : g->size;
+        if (to > at)
+            rc = lake_notes(l, g->name, at, to, note, n, err);
+        at = i < named && g->v[i].to > at ? g->v[i].to : at;
+    }
+    return rc == PAWL_ENOTFOUND ? 0 : rc; /* it has gone meanwhile */
+}
+
+int segments_notes(struct segments *s, struct lake *l, struct wall since, struct pawl_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < s->n && !cli_signal(); i++) {
+        struct noting n = {&s->v[i], since};
+        if (!segment_wastes(n.g) || n.g->busy || n.g->young)
+            continue;
+        rc = note_gaps(&n, l, err);
+        judge(n.g);
+    }
+    return rc;
+}
+
+struct wall segments_since(const struct cli *c)
+{
+    int64_t keep = c->config->retention_artifacts.us;
+    return (struct wall){keep >= 0 ? c->store->ops->now(c->store).us - keep : 0};
+}

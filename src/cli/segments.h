@@ -34,6 +34,10 @@ void segments_done(struct segments *s);
 void segments_row(struct segments *s, struct sv place);
 void segments_entry(struct segments *s, const struct lake_entry *e);
 void segments_judge(struct segments *s);
+/* does: what would be dead but is a record that something has not changed, made since a time,
+ * counts as named. After segments_judge(). */
+PAWL_MUST_USE int segments_notes(struct segments *s, struct lake *l, struct wall since,
+                                 struct pawl_err *err);
 struct segment *segments_find(const struct segments *s, struct sv name); /* NULL: unknown */
 /* Bytes that no row names, its first record excepted; of one without any all of it. */
 int64_t segment_dead(const struct segment *s);
@@ -51,6 +55,8 @@ struct segments_result {
 PAWL_MUST_USE int segments_reclaim(struct cli *c, struct lake *l, struct segments *s, double share,
                                    bool (*wanted)(void *arg, const struct segment *s), void *arg,
                                    struct segments_result *out, struct pawl_err *err);
+/* Since when such records are kept. */
+struct wall segments_since(const struct cli *c);
 /* Rows and segments as they are now, judged. */
 PAWL_MUST_USE int segments_load(struct cli *c, struct lake *l, struct segments *s,
                                 struct pawl_err *err);

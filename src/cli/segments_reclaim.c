@@ -62,7 +62,7 @@ int segments_load(struct cli *c, struct lake *l, struct segments *s, struct pawl
     if (rc == 0)
         rc = lake_scan(l, see, s, err);
     segments_judge(s);
-    return rc;
+    return rc < 0 ? rc : segments_notes(s, l, segments_since(c), err);
 }
 
 /* ---- copies ---- */

@@ -222,6 +222,8 @@ int verify_lake(struct verify *v, struct pawl_err *err)
         rc = ask(&s);
     free(s.seen);
     segments_judge(&v->packed);
+    if (rc == 0)
+        rc = segments_notes(&v->packed, v->lake, segments_since(v->c), err);
     for (size_t i = 0; rc == 0 && i < v->packed.n; i++)
         judge_segment(v, &v->packed.v[i]);
     return rc;

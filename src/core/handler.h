@@ -74,6 +74,9 @@ struct run_services {
     /* Where the bytes came from, before they are kept; copied. NULL: this worker's lake keeps no
      * records of that. */
     void (*about)(struct sink *s, const struct exchange *x);
+    /* Keep a record that what the job fetched and kept before has not changed; it has no row.
+     * NULL as `about`. An error is no reason for anything. */
+    void (*confirm)(struct run *r, const struct exchange *x, kept_fn *done, void *arg);
     /* Make what was written durable; the sink is gone with the answer. */
     void (*keep)(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg);
     /* The same for a regular file, which is copied. */

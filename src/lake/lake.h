@@ -114,6 +114,12 @@ void lake_segment_file(const char segment[SEGMENT_NAME], struct str *out);
 PAWL_MUST_USE int lake_span_read(struct lake *l, const struct lake_span *s, bool lead,
                                  bool (*each)(void *arg, struct sv bytes), void *arg,
                                  struct pawl_err *err);
+/* The records of a stretch that say that something has not changed, with their time: those have no
+ * rows. Ends where no whole record follows. */
+PAWL_MUST_USE int lake_notes(struct lake *l, const char segment[SEGMENT_NAME], int64_t from,
+                             int64_t to,
+                             void (*each)(void *arg, const struct lake_span *s, struct wall at),
+                             void *arg, struct pawl_err *err);
 /* Records for who takes artifacts elsewhere, as members of gzip: the first one of a file, and one
  * of type resource for an artifact in whatever form. Until `each` returns false. */
 PAWL_MUST_USE int lake_warc_info(bool (*each)(void *arg, struct sv bytes), void *arg,

@@ -20,6 +20,10 @@ bool segment_of_place(struct sv place, char out[SEGMENT_NAME]); /* "pack/NAME" *
 
 /* ---- warc.c: the text of records ---- */
 
+#define PROFILES  "http://netpreserve.org/warc/1.1/revisit/"
+#define UNCHANGED PROFILES "server-not-modified"
+#define EQUAL     PROFILES "identical-payload-digest"
+
 enum {
     RECORD_ID = 37,         /* a UUID and NUL */
     RECORD_HEAD = 16 << 10, /* most bytes of a record's head */
@@ -66,7 +70,8 @@ PAWL_MUST_USE int pack_same(struct lake *l, const struct lake_span *s, int64_t s
                             struct pawl_err *err);
 /* Is all of a stretch, its lead included, whole members of gzip? CORRUPT, NOTFOUND. */
 PAWL_MUST_USE int pack_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err);
-/* The length of the member at the beginning; 0: there is none. */
+/* The length of the member that begins at `at` and ends before `to`; 0: there is none. */
+int64_t pack_member(struct lake *l, int fd, int64_t at, int64_t to, struct str *head);
 int64_t pack_first(struct lake *l, int fd);
 PAWL_MUST_USE int pack_read(struct lake *l, const struct artifact *a,
                             bool (*each)(void *arg, struct sv bytes), void *arg,

@@ -11,8 +11,6 @@
 /* Shorter bodies are written again: what refers to one is hardly shorter. */
 enum { SHARE_FROM = 512 };
 
-static const char PROFILE[] = "http://netpreserve.org/warc/1.1/revisit/";
-
 /* ---- digests of what was written ---- */
 
 static struct recent *slot_of(struct pack *p, const unsigned char *sha256)
@@ -159,7 +157,6 @@ static int put_answer(struct pack *p, struct pending *v, const char *id,
 {
     const struct lake_item *item = v->item;
     struct warc_record r = record_of(item);
-    AUTO_STR struct str profile = STR_INIT(STR_LINE);
     bool http = item->from && item->from->response.p;
     r.id = id;
     r.type = earlier ? "revisit" : http ? "response" : "resource";
@@ -167,9 +164,7 @@ static int put_answer(struct pack *p, struct pending *v, const char *id,
     r.payload = item->sha256;
     if (earlier) {
         struct sv head = str_sv(&earlier->head);
-        str_addf(&profile, "%s%s", PROFILE,
-                 item->same ? "server-not-modified" : "identical-payload-digest");
-        r.profile = str_cstr(&profile);
+        r.profile = item->same ? UNCHANGED : EQUAL;
         r.refers_id = warc_field(head, "WARC-Record-ID");
         r.refers_uri = warc_field(head, "WARC-Target-URI");
         r.refers_date = warc_field(head, "WARC-Date");

@@ -194,15 +194,25 @@ int pack_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err)
     return read_members(l, s, s->offset - s->lead, &m, err);
 }
 
-static int first_piece(void *arg, struct sv bytes, struct pawl_err *err)
+/* One member, wherever it ends; `head` gets the beginning of what is inside. */
+struct one {
+    struct packed *p;
+    struct str *head;
+    int64_t taken;
+    bool over;
+};
+
+static int one_piece(void *arg, struct sv bytes, struct pawl_err *err)
 {
-    struct member *m = arg;
+    struct one *m = arg;
     size_t made;
     enum inflate_end e;
     do {
         size_t before = bytes.n;
         e = inflater_run(m->p->inflater, &bytes, m->p->piece, PIECE, &made);
         m->taken += (int64_t)(before - bytes.n);
+        if (m->head)
+            str_add(m->head, sv_make(m->p->piece, made));
     } while (e == INFLATE_MORE && (bytes.n || made == PIECE));
     m->over = e == INFLATE_OVER;
     if (e == INFLATE_BAD)
@@ -210,13 +220,57 @@ static int first_piece(void *arg, struct sv bytes, struct pawl_err *err)
     return m->over ? 1 : 0;
 }
 
-int64_t pack_first(struct lake *l, int fd)
+int64_t pack_member(struct lake *l, int fd, int64_t at, int64_t to, struct str *head)
 {
-    struct member m = {.p = packed_of(l)};
+    struct one m = {.p = packed_of(l), .head = head};
     struct pawl_err e;
     inflater_reset(m.p->inflater);
-    int rc = read_bytes(l, fd, "", 0, RECORD_HEAD, first_piece, &m, &e);
+    int rc = read_bytes(l, fd, "", at, to, one_piece, &m, &e);
     return rc == 0 && m.over ? m.taken : 0;
+}
+
+int64_t pack_first(struct lake *l, int fd)
+{
+    return pack_member(l, fd, 0, RECORD_HEAD, NULL);
+}
+
+/* ---- what has no row ---- */
+
+/* The request that was just before, if it belongs to this record. */
+static int64_t lead_of(struct sv head, int64_t at, int64_t request, const struct str *of)
+{
+    bool mine = request >= 0 && sv_eq(warc_field(head, "WARC-Record-ID"), str_sv(of));
+    return mine ? at - request : 0;
+}
+
+int lake_notes(struct lake *l, const char segment[SEGMENT_NAME], int64_t from, int64_t to,
+               void (*each)(void *arg, const struct lake_span *s, struct wall at), void *arg,
+               struct pawl_err *err)
+{
+    AUTO_STR struct str head = STR_INIT(RECORD_ROOM), of = STR_INIT(STR_LINE);
+    int64_t request = -1, n;
+    int fd, rc = open_segment(l, segment, &fd, err);
+    if (rc < 0)
+        return rc;
+    for (; from < to; from += n) {
+        str_clear(&head);
+        head.overflow = false;
+        n = pack_member(l, fd, from, to, &head);
+        if (!n)
+            return 0;
+        struct sv text = str_sv(&head), type = warc_field(text, "WARC-Type");
+        struct wall at = {0};
+        struct lake_span s = {.offset = from, .length = n};
+        s.lead = lead_of(text, from, request, &of);
+        memcpy(s.segment, segment, SEGMENT_NAME);
+        if (sv_eq(type, SV("revisit")) && sv_eq(warc_field(text, "WARC-Profile"), SV(UNCHANGED)) &&
+            wall_parse(warc_field(text, "WARC-Date"), clock_wall(), &at, err) == 0)
+            each(arg, &s, at);
+        request = sv_eq(type, SV("request")) ? from : -1;
+        str_clear(&of);
+        str_add(&of, warc_field(text, "WARC-Concurrent-To"));
+    }
+    return 0;
 }
 
 /* ---- records ---- */

@@ -53,6 +53,11 @@ void asks_previous(struct run *r, previous_fn *done, void *arg)
     add(r, ASK_PREVIOUS, SV_NONE, arg)->done.previous = done;
 }
 
+void asks_kept(struct run *r, kept_before_fn *done, void *arg)
+{
+    add(r, ASK_KEPT, SV_NONE, arg)->done.kept = done;
+}
+
 /* ---- at the store ---- */
 
 static struct sv copy(struct arena *a, struct sv s)
@@ -73,8 +78,27 @@ static bool on_fetch(void *arg, const struct fetch_view *v)
                           &q->record.address, &q->record.http_version,  &q->record.redirects};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         *texts[i] = copy(&q->arena, *texts[i]);
+    q->kept_id = v->artifact;
     q->found = true;
     return false;
+}
+
+static bool on_artifact(void *arg, const struct artifact_view *v)
+{
+    struct ask *q = arg;
+    if (v->id != q->kept_id)
+        return true;
+    q->kept = v->a;
+    q->kept.name = q->kept.type = SV_NONE;
+    q->kept.place = copy(&q->arena, v->a.place);
+    return false;
+}
+
+static int find_kept(struct store *s, struct ask *q, struct pawl_err *err)
+{
+    const struct artifact_filter of = {.job = q->job.id};
+    int rc = s->ops->fetches(s, q->job.id, on_fetch, q, err);
+    return rc == 0 && q->found ? s->ops->artifacts(s, &of, on_artifact, q, err) : rc;
 }
 
 static int answer(struct store *s, struct ask *q, struct pawl_err *err)
@@ -92,6 +116,8 @@ static int answer(struct store *s, struct ask *q, struct pawl_err *err)
         return s->ops->remember(s, name, str_sv(&q->value), q->dur, err);
     case ASK_PREVIOUS:
         return s->ops->fetches(s, q->job.id, on_fetch, q, err);
+    case ASK_KEPT:
+        return find_kept(s, q, err);
     }
     return 0;
 }
@@ -122,6 +148,9 @@ static void tell(struct ask *q, bool answered)
         break;
     case ASK_PREVIOUS:
         q->done.previous(q->arg, answered && q->found ? &q->record : NULL);
+        break;
+    case ASK_KEPT:
+        q->done.kept(q->arg, answered && q->kept.place.p ? &q->kept : NULL);
         break;
     case ASK_PACE:
     case ASK_REMEMBER:

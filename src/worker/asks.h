@@ -7,7 +7,9 @@
 #include "handler.h"
 #include "store.h"
 
-enum ask_kind { ASK_ADMIT, ASK_PACE, ASK_RECALL, ASK_REMEMBER, ASK_PREVIOUS };
+enum ask_kind { ASK_ADMIT, ASK_PACE, ASK_RECALL, ASK_REMEMBER, ASK_PREVIOUS, ASK_KEPT };
+/* The artifact of the job's newest record that kept its body; NULL: none, or nobody could say. */
+typedef void kept_before_fn(void *arg, const struct artifact *a);
 
 struct ask {
     enum ask_kind kind;
@@ -19,6 +21,7 @@ struct ask {
         admission_fn *admission;
         remembered_fn *remembered;
         previous_fn *previous;
+        kept_before_fn *kept;
     } done;
     void *arg;
     /* answered */
@@ -27,6 +30,8 @@ struct ask {
     struct sv remembered;
     struct fetch_record record;
     bool found; /* record */
+    int64_t kept_id;
+    struct artifact kept; /* place.p NULL: none */
     struct ask *next;
 };
 
@@ -42,6 +47,7 @@ void asks_pace(struct run *r, struct sv host, struct dur apart);
 void asks_recall(struct run *r, struct sv key, remembered_fn *done, void *arg);
 void asks_remember(struct run *r, struct sv key, struct sv value, struct dur ttl);
 void asks_previous(struct run *r, previous_fn *done, void *arg);
+void asks_kept(struct run *r, kept_before_fn *done, void *arg);
 
 void asks_init(struct ask_list *l);
 /* Loop thread: tell all answers and free them; `answered` false: the answers that change least. */

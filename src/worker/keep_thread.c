@@ -1,5 +1,6 @@
 #include "keep_thread.h"
 
+#include "asks.h"
 #include "text.h"
 #include "threads.h"
 #include "worker_internal.h"
@@ -16,6 +17,7 @@ struct sink {
     struct str body;
     struct lake_spool *spool; /* NULL: still in memory */
     char *file;               /* keep_file(); owned */
+    struct artifact same;     /* keep_confirm(): its place is owned; p NULL: not this */
     char *name, *type;        /* owned; type NULL: unknown */
     job_id job;
     struct exchange from; /* its texts are in `about` */
@@ -120,7 +122,9 @@ static void keep_group(struct keep_thread *t, struct sink **v, struct lake_item 
     struct pawl_err err = {0};
     for (size_t i = 0; i < n; i++) {
         items[i] = (struct lake_item){.type = sv_of(v[i]->type), .from = &v[i]->from};
-        if (v[i]->file)
+        if (v[i]->same.place.p)
+            items[i].same = &v[i]->same;
+        else if (v[i]->file)
             items[i].file = v[i]->file;
         else if (v[i]->spool)
             items[i].spool = v[i]->spool;
@@ -220,6 +224,7 @@ void keep_sink_drop(struct sink *s)
     str_done(&s->body);
     str_done(&s->about);
     free(s->file);
+    free((char *)(uintptr_t)s->same.place.p);
     free(s->name);
     free(s->type);
     free(s);
@@ -275,14 +280,10 @@ static void name_origin(struct sink *s)
     s->from.uri = str_sv(&s->about);
 }
 
-void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg)
+/* To one of the threads; or back at once, with what is wrong. */
+static void hand_over(struct sink *s)
 {
     struct keeping *k = &s->w->keep;
-    s->name = mem_dup(name.p, name.n);
-    s->type = type.p ? mem_dup(type.p, type.n) : NULL;
-    name_origin(s);
-    s->done = done;
-    s->arg = arg;
     s->next = NULL;
     k->away++;
     if (start(k, &s->item.err) < 0) { /* the answer comes later all the same */
@@ -295,6 +296,40 @@ void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, vo
     k->in_last = &s->next;
     pthread_cond_signal(&k->cond);
     pthread_mutex_unlock(&k->lock);
+}
+
+void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg)
+{
+    s->name = mem_dup(name.p, name.n);
+    s->type = type.p ? mem_dup(type.p, type.n) : NULL;
+    name_origin(s);
+    s->done = done;
+    s->arg = arg;
+    hand_over(s);
+}
+
+static void on_kept_before(void *arg, const struct artifact *a)
+{
+    struct sink *s = arg;
+    if (!a) {
+        const struct kept none = {.rc = PAWL_ENOTFOUND, .message = "nothing was kept before"};
+        s->done(s->arg, &none);
+        keep_sink_drop(s);
+        return;
+    }
+    s->same = *a;
+    s->same.place.p = mem_dup(a->place.p, a->place.n);
+    hand_over(s);
+}
+
+void keep_confirm(struct run *r, const struct exchange *x, kept_fn *done, void *arg)
+{
+    struct sink *s = make(r);
+    keep_about(s, x);
+    s->name = mem_strdup("");
+    s->done = done;
+    s->arg = arg;
+    asks_kept(r, on_kept_before, s);
 }
 
 void keep_file(struct run *r, const char *path, struct sv name, struct sv type, kept_fn *done,
@@ -318,8 +353,9 @@ static void tell(struct sink *s)
                                       .codec = i->codec,
                                       .place = sv_of(i->place)};
         memcpy(kept.what.sha256, i->sha256, SHA256_LEN);
-        metric_add(&w->metrics, METRIC_lake_objects, 1);
-        metric_add(&w->metrics, METRIC_lake_bytes, i->size);
+        bool new = !s->same.place.p;
+        metric_add(&w->metrics, METRIC_lake_objects, new);
+        metric_add(&w->metrics, METRIC_lake_bytes, new ? i->size : 0);
     }
     s->done(s->arg, &kept);
     keep_sink_drop(s);

@@ -48,6 +48,7 @@ struct sink *keep_sink_open(struct run *r);
 int keep_sink_write(struct sink *s, struct sv bytes, struct pawl_err *err);
 void keep_sink_drop(struct sink *s);
 void keep_about(struct sink *s, const struct exchange *x);
+void keep_confirm(struct run *r, const struct exchange *x, kept_fn *done, void *arg);
 void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg);
 void keep_file(struct run *r, const char *path, struct sv name, struct sv type, kept_fn *done,
                void *arg);

@@ -117,7 +117,8 @@ static struct dur resolve_timeout(const struct worker *w, const struct lease *l,
     .recall = asks_recall, .remember = asks_remember, .previous = asks_previous
 static const struct run_services services = {SERVICES};
 /* Of a worker whose lake keeps records of exchanges. */
-static const struct run_services packing_services = {SERVICES, .about = keep_about};
+static const struct run_services packing_services = {SERVICES, .about = keep_about,
+                                                     .confirm = keep_confirm};
 
 static struct attempt *make_attempt(struct worker *w, struct ready r, struct kind *k)
 {

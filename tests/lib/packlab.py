@@ -40,9 +40,13 @@ def faults(lab, single=False):
     """Everything that is not as it should be: breaches of the standard, rows whose bytes are not there or not
     theirs, records that no row names."""
     whole, wrong = read_all(lab, single)
+    unchanged = {fields["warc-record-id"] for records in whole.values() for _, _, fields, _ in records
+                 if fields.get("warc-profile", "").endswith("server-not-modified")}
     known = {(name, at): (length, payload) for name, records in whole.items()
              for at, length, _, payload in records}
-    named = {(name, 0) for name in whole}
+    # Records that something has not changed have no row.
+    named = {(name, at) for name, records in whole.items() for at, _, fields, _ in records
+             if at == 0 or unchanged & {fields["warc-record-id"], fields.get("warc-concurrent-to")}}
     for place, digest in lab.sql("SELECT place, sha256 FROM v_artifacts"):
         spans = spans_of(place)
         for name, offset, length, lead in spans:

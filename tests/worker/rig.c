@@ -199,7 +199,8 @@ static void set_config(struct config *c)
                          .retention_done = DUR_NONE,
                          .retention_failed = DUR_NONE,
                          .retention_events = DUR_NONE,
-                         .retention_attempts = DUR_NONE};
+                         .retention_attempts = DUR_NONE,
+                         .retention_artifacts = DUR_NONE};
 }
 
 void rig_init(struct rig *r)

@@ -29,14 +29,16 @@ static void put_status(struct str *out, struct sv line)
 
 struct putting {
     bool decoded;
-    int64_t size;
-    bool sized; /* its length stands there */
+    int64_t size; /* of the body; -1: there is none, and its headers tell of another */
+    bool sized;   /* its length stands there */
 };
 
 /* Does this header no longer tell the truth? */
 static bool outdated(struct putting *p, struct sv line)
 {
     int64_t n = -1;
+    if (p->size < 0)
+        return false;
     if (named(line, "content-length")) {
         bool true_ = sv_to_i64(sv_trim(sv_make(line.p + 15, line.n - 15)), 0, INT64_MAX, &n) == 0 &&
                      n == p->size && !p->sized;
@@ -64,7 +66,7 @@ static void put_head(struct str *out, struct sv head, struct putting *p)
         str_adds(out, "\r\n");
         any = true;
     }
-    if (!p->sized)
+    if (!p->sized && p->size >= 0)
         str_addf(out, "Content-Length: %lld\r\n", (long long)p->size);
     str_adds(out, "\r\n");
 }
@@ -74,20 +76,31 @@ static struct sv keep(struct fetch *f, const struct str *s)
     return s->overflow ? SV_NONE : sv_make(arena_strndup(&f->arena, str_cstr(s), s->len), s->len);
 }
 
-void exchange_keep(struct fetch *f, const struct http_result *res)
+static void keep_heads(struct fetch *f, const struct http_result *res, struct putting *p)
 {
     AUTO_STR struct str request = STR_INIT(STR_OUTPUT), response = STR_INIT(1 << 20);
-    bool wire = f->h->config->fetch_keep[0] == 'w';
-    struct putting p = {.decoded = !wire && f->body.decode && decode_undoes(f->body.decode),
-                        .size = wire ? f->record.wire_bytes : f->record.body_bytes};
     if (!exchange_wanted(f) || !res->head.p)
         return;
     http_result_request(res, &request);
     str_add(&request, f->hop->body);
-    put_head(&response, res->head, &p);
+    put_head(&response, res->head, p);
     f->exchange = (struct exchange){.uri = sv_of(f->hop->url),
                                     .request = keep(f, &request),
                                     .response = keep(f, &response),
                                     .address = f->record.address,
                                     .at = f->asked_at};
+}
+
+void exchange_keep(struct fetch *f, const struct http_result *res)
+{
+    bool wire = f->h->config->fetch_keep[0] == 'w';
+    struct putting p = {.decoded = !wire && f->body.decode && decode_undoes(f->body.decode),
+                        .size = wire ? f->record.wire_bytes : f->record.body_bytes};
+    keep_heads(f, res, &p);
+}
+
+void exchange_keep_head(struct fetch *f, const struct http_result *res)
+{
+    struct putting p = {.size = -1};
+    keep_heads(f, res, &p);
 }

@@ -148,6 +148,33 @@ void fetch_keep(struct fetch *f)
     f->services->keep(sink, f->p.variant, f->record.content_type, on_kept, f);
 }
 
+static void end_unchanged(struct fetch *f)
+{
+    fetch_end(f, (struct verdict){.end = RUN_SKIPPED, .retry_after = DUR_NONE}, "not modified");
+}
+
+/* The job has ended well with or without the record. */
+static void on_confirmed(void *arg, const struct kept *k)
+{
+    struct fetch *f = arg;
+    (void)k;
+    f->owed--;
+    f->keeping = false;
+    end_unchanged(f);
+}
+
+void fetch_unchanged(struct fetch *f)
+{
+    if (!f->services->confirm || !f->exchange.uri.p) {
+        end_unchanged(f);
+        return;
+    }
+    body_done(f);
+    f->keeping = true;
+    f->owed++;
+    f->services->confirm(f->run, &f->exchange, on_confirmed, f);
+}
+
 /* ---- the beginning ---- */
 
 struct dur fetch_left(const struct fetch *f)

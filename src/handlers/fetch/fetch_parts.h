@@ -150,7 +150,8 @@ bool fetch_answered(struct fetch *f);
 struct dur fetch_left(const struct fetch *f); /* of its time, at least 1 ms */
 /* May this host be asked at all? False: `err` says what is missing. */
 bool fetch_identified(const struct fetch_handler *h, struct sv host, struct pawl_err *err);
-void fetch_keep(struct fetch *f); /* what the body's sink holds, then the end */
+void fetch_keep(struct fetch *f);      /* what the body's sink holds, then the end */
+void fetch_unchanged(struct fetch *f); /* a record of that, if the lake keeps some, then the end */
 
 /* hop.c */
 struct hop *hop_new(struct fetch *f, const char *url, struct pawl_err *err);
@@ -171,6 +172,7 @@ void body_say(const struct fetch *f, struct sv type, struct str *out);
 /* exchange.c */
 bool exchange_wanted(const struct fetch *f);
 void exchange_keep(struct fetch *f, const struct http_result *res); /* of an answer to be kept */
+void exchange_keep_head(struct fetch *f, const struct http_result *res); /* of one without a body */
 
 /* record.c */
 void record_hop(struct fetch *f, const struct http_result *res);

@@ -278,7 +278,8 @@ static void end_whole(struct fetch *f, const struct http_result *res)
         exchange_keep(f, res);
         fetch_keep(f);
     } else if (res->status == 304 && f->hop->conditional) {
-        fetch_end(f, (struct verdict){.end = RUN_SKIPPED, .retry_after = DUR_NONE}, "not modified");
+        exchange_keep_head(f, res);
+        fetch_unchanged(f);
     } else {
         end_by_status(f, res);
     }
