@@ -30,6 +30,12 @@ struct sink {
 
 /* ---- the lake ---- */
 
+bool keep_packs(const struct worker *w)
+{
+    const char *mode = w->o->config->lake_mode;
+    return mode && !strcmp(mode, "pack");
+}
+
 static int open_handle(const struct keeping *k, struct lake **out, struct pawl_err *err)
 {
     const struct config *c = k->w->o->config;
@@ -38,7 +44,7 @@ static int open_handle(const struct keeping *k, struct lake **out, struct pawl_e
                                    .types = (const char *const *)c->compress_types.v,
                                    .n_types = c->compress_types.n,
                                    .level = (int)c->lake_compress_level,
-                                   .mode = c->lake_mode[0] == 'p' ? LAKE_PACK : LAKE_FILES,
+                                   .mode = keep_packs(k->w) ? LAKE_PACK : LAKE_FILES,
                                    .segment_bytes = c->lake_segment_size,
                                    .segment_age = c->lake_segment_age};
     return lake_open(&o, out, err);
@@ -273,7 +279,7 @@ void keep_about(struct sink *s, const struct exchange *x)
 /* What came from nowhere is named by who made it. */
 static void name_origin(struct sink *s)
 {
-    if (s->from.uri.p || s->w->o->config->lake_mode[0] != 'p')
+    if (s->from.uri.p || !keep_packs(s->w))
         return;
     s->about = STR_INIT(STR_LINE);
     str_addf(&s->about, "pawl:job/%lld/%s", (long long)s->job.v, s->name);

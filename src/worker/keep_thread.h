@@ -36,6 +36,8 @@ struct keeping {
     bool quit;
 };
 
+/* Does this worker's lake keep records, of exchanges too? */
+bool keep_packs(const struct worker *w);
 void keep_init(struct worker *w);
 void keep_done(struct worker *w); /* ends the thread; nothing is outstanding any more */
 /* Loop thread, after a wake-up: tell what was kept. */

@@ -135,16 +135,15 @@ static struct attempt *make_attempt(struct worker *w, struct ready r, struct kin
     a->dropped = a->cancelled = false;
     a->progress_turn = 0;
     a->slot = take_slot(w);
-    a->run =
-        (struct run){.job = r.lease,
-                     .lease_deadline = {atomic_load(&w->renew.deadline)},
-                     .timeout = resolve_timeout(w, r.lease, k),
-                     .slot = a->slot,
-                     .log_name = a->log_name,
-                     .log_dir = w->log_dir,
-                     .services = w->o->config->lake_mode[0] == 'p' ? &packing_services : &services,
-                     .finish = on_finish,
-                     .progress = on_progress};
+    a->run = (struct run){.job = r.lease,
+                          .lease_deadline = {atomic_load(&w->renew.deadline)},
+                          .timeout = resolve_timeout(w, r.lease, k),
+                          .slot = a->slot,
+                          .log_name = a->log_name,
+                          .log_dir = w->log_dir,
+                          .services = keep_packs(w) ? &packing_services : &services,
+                          .finish = on_finish,
+                          .progress = on_progress};
     store_log_name(r.lease->id, r.lease->fence, a->log_name);
     return a;
 }
