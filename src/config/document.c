@@ -51,6 +51,8 @@ static const char structures[] =
     "`text/html`; `text/*` stands for all that begin so. Hashes and sizes are those of the bytes "
     "as they came, and `cat`, `export` and `verify` read through it. Nothing is compressed unless "
     "listed. Environment: `PAWL_LAKE_COMPRESS_TYPES='text/html,application/json'`.\n"
+    "\n"
+    "With `lake.mode: pack` the same types are deflated inside their segments, which are gzip then.\n"
     "\n## Kinds\n"
     "\n"
     "`kinds` maps the name of a kind to what runs it. A job of that kind gets its whole payload on "

@@ -25,6 +25,9 @@ START = {"request": re.compile(rb"%s [^ \x00-\x20\x7f]+ HTTP/1\.[01]\Z" % TOKEN)
          "response": re.compile(rb"HTTP/1\.[01] [1-5]\d\d( [^\x00-\x08\x0a-\x1f\x7f]*)?\Z")}
 
 
+WINDOW = 16 << 10
+
+
 class Breach(Exception):
     """Where a file is not what the standard says."""
 
@@ -110,13 +113,15 @@ def members(data):
     at = 0
     while at < len(data):
         need(data[at:at + 3] == b"\x1f\x8b\x08", f"no member at {at}")
-        z = zlib.decompressobj(wbits=31)
-        try:
-            out = z.decompress(data[at:])
-        except zlib.error as e:
-            raise Breach(f"member at {at}: {e}") from e
-        need(z.eof, f"the member at {at} is cut short")
-        length = len(data) - at - len(z.unused_data)
+        z, out, to = zlib.decompressobj(wbits=31), b"", at
+        while not z.eof:  # in small steps, because what is not used is copied
+            need(to < len(data), f"the member at {at} is cut short")
+            try:
+                out += z.decompress(data[to:to + WINDOW])
+            except zlib.error as e:
+                raise Breach(f"member at {at}: {e}") from e
+            to = min(to + WINDOW, len(data))
+        length = to - len(z.unused_data) - at
         yield at, length, out
         at += length
 
@@ -132,7 +137,7 @@ def read(path, single=True):
 def read_bytes(data, name="-", single=True):
     found, seen = [], {"ids": set()}
     try:
-        for at, length, text in members(memory_limited(data)):
+        for at, length, text in members(data):
             head, end, rest = text.partition(b"\r\n\r\n")
             need(end, "a record without the end of its head")
             fields = fields_of(head)
@@ -147,11 +152,6 @@ def read_bytes(data, name="-", single=True):
         where = f"{name}: record {len(found) + 1}"
         raise Breach(f"{where}: {e}") from None
     return found
-
-
-def memory_limited(data):
-    """decompressobj copies what it has not used: members are cut out of small windows."""
-    return data
 
 
 def check_whole(found, seen, single):
