@@ -1,10 +1,11 @@
 /* What keeping bodies in the lake costs, beside what the same files cost without it.
  *
  *   lake FOLDER BODIES GROUP [SIZE]     SIZE of a body: 8192
- *   lake pack FOLDER BODIES GROUP SIZE INDEX
+ *   lake pack FOLDER BODIES GROUP SIZE INDEX FLOOR
  *
- * pack keeps bodies in segments and prints items a second for every tenth of them; INDEX gets a
- * line for each: hash, size, bytes stored, place. Else it
+ * pack keeps bodies in segments and prints items a second for every tenth of them, beside a loop
+ * that appends as many bytes to one file and syncs it (`floor`), group by group in turns; INDEX
+ * gets a line for each: hash, size, bytes stored, place. Else it
  *
  * prints items a second: `keep` is lake_keep() in groups of GROUP; `each` a bare loop that writes,
  * syncs, renames and syncs the folder for every file; `shared` writes a group, syncs the file
@@ -20,7 +21,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { WARM = 2048 }; /* bodies kept before, so that the folders are no longer new */
+enum { PARTS = 10, WARM = 2048 }; /* bodies kept before, so that the folders are no longer new */
 
 struct floor {
     int root, tmp, folders[256];
@@ -191,8 +192,9 @@ static void run(struct bench *b, double per_s[N_WAYS])
 
 /* ---- packed ---- */
 
-static void pack_group(struct bench *b, FILE *index)
+static int64_t pack_group(struct bench *b, FILE *index)
 {
+    int64_t stored = 0;
     AUTO_FREE struct lake_item *v = mem_zalloc((size_t)b->group, sizeof(*v));
     struct pawl_err e = {0};
     for (int64_t i = 0; i < b->group; i++)
@@ -204,16 +206,44 @@ static void pack_group(struct bench *b, FILE *index)
         if (v[i].rc < 0)
             die("keep", v[i].err.msg);
         hex_encode(v[i].sha256, SHA256_LEN, hex);
+        stored += v[i].stored;
         fprintf(index, "%s %lld %lld %s\n", hex, (long long)v[i].size, (long long)v[i].stored,
                 v[i].place);
     }
+    return stored;
+}
+
+static void append(struct bench *b, int fd, int64_t bytes)
+{
+    for (int64_t n; bytes > 0; bytes -= n) {
+        n = bytes < b->group * b->size ? bytes : b->group * b->size;
+        check(fd_write_all(fd, b->bytes, (size_t)n), "write");
+    }
+    check(fdatasync(fd), "fdatasync");
+}
+
+/* One tenth: items a second of the lake and of the floor. */
+static void pack_part(struct bench *b, FILE *index, int floor, double out[2])
+{
+    int64_t took[2] = {0}, done = 0;
+    for (; done < b->bodies / PARTS; done += b->group) {
+        renew(b);
+        struct boot start = clock_boot();
+        int64_t bytes = pack_group(b, index);
+        struct boot middle = clock_boot();
+        append(b, floor, bytes);
+        took[0] += middle.us - start.us;
+        took[1] += clock_boot().us - middle.us;
+    }
+    for (int i = 0; i < 2; i++)
+        out[i] = (double)done * 1e6 / (double)took[i];
 }
 
 static int pack(char **argv)
 {
     struct bench b = {.folder = argv[2]};
     struct pawl_err e = {0};
-    enum { PARTS = 10 };
+    double per_s[PARTS][2];
     if (sv_to_i64(sv_of(argv[3]), PARTS, 1000000000, &b.bodies) < 0 ||
         sv_to_i64(sv_of(argv[4]), 1, 65536, &b.group) < 0 ||
         sv_to_i64(sv_of(argv[5]), 16, 1 << 20, &b.size) < 0)
@@ -224,16 +254,18 @@ static int pack(char **argv)
         die("open", index ? e.msg : strerror(errno));
     b.bytes = mem_alloc((size_t)(b.group * b.size));
     rand_bytes(b.bytes, (size_t)(b.group * b.size));
-    for (int part = 0; part < PARTS; part++) {
-        int64_t done = 0, took = 0;
-        for (; done < b.bodies / PARTS; done += b.group) {
-            renew(&b);
-            struct boot start = clock_boot();
-            pack_group(&b, index);
-            took += clock_boot().us - start.us;
-        }
-        printf("%s%.0f", part ? "," : "{\"per_s\":[", (double)done * 1e6 / (double)took);
-    }
+    int floor =
+        check(open(argv[7], O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600), argv[7]);
+    for (int part = 0; part < PARTS; part++)
+        pack_part(&b, index, floor, per_s[part]);
+    close(floor);
+    for (int which = 0; which < 2; which++)
+        for (int part = 0; part < PARTS; part++)
+            printf("%s%.0f",
+                   part    ? ","
+                   : which ? "],\"floor\":["
+                           : "{\"per_s\":[",
+                   per_s[part][which]);
     printf("]}\n");
     lake_close(b.lake);
     free(b.bytes);
@@ -243,7 +275,7 @@ static int pack(char **argv)
 int main(int argc, char **argv)
 {
     struct bench b = {.size = 8192};
-    if (argc == 7 && !strcmp(argv[1], "pack"))
+    if (argc == 8 && !strcmp(argv[1], "pack"))
         return pack(argv);
     if ((argc != 4 && argc != 5) || sv_to_i64(sv_of(argv[2]), 1, 100000000, &b.bodies) < 0 ||
         sv_to_i64(sv_of(argv[3]), 1, 65536, &b.group) < 0 ||

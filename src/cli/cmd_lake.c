@@ -17,6 +17,14 @@ static const struct example examples[] = {
     EXAMPLE_END,
 };
 
+static bool count_one(void *arg, const struct artifact_view *v)
+{
+    (void)v;
+    *(bool *)arg = true;
+    return false;
+}
+
+/* Without artifacts there need be no lake: *out stays NULL then. */
 static int open_lake(const struct cli *c, enum lake_mode mode, struct lake **out,
                      struct pawl_err *err)
 {
@@ -28,9 +36,19 @@ static int open_lake(const struct cli *c, enum lake_mode mode, struct lake **out
                                    .mode = mode,
                                    .segment_bytes = g->lake_segment_size,
                                    .segment_age = g->lake_segment_age};
-    int rc = lake_open(&o, out, err);
-    return rc == PAWL_ENOTFOUND ? err_hint(err, "lake.path or PAWL_LAKE_PATH names another folder")
-                                : rc;
+    struct pawl_err e = {0};
+    bool any = false;
+    const struct artifact_filter one = {.limit = 1};
+    int rc = lake_open(&o, out, &e);
+    if (rc == PAWL_ENOTFOUND) {
+        int looked = c->store->ops->artifacts(c->store, &one, count_one, &any, err);
+        if (looked < 0 || !any)
+            return looked;
+        err_hint(&e, "lake.path or PAWL_LAKE_PATH names another folder");
+    }
+    if (rc < 0)
+        *err = e;
+    return rc;
 }
 
 /* ---- convert ---- */
@@ -73,7 +91,7 @@ static int convert(struct cli *c, struct pawl_err *err)
     v.lake = lake;
     cli_catch_signals();
     meter_start(&v.meter, c);
-    rc = convert_all(&v, err);
+    rc = lake ? convert_all(&v, err) : 0;
     meter_end(&v.meter);
     if (rc < 0)
         return rc;
@@ -124,8 +142,8 @@ static int compact(struct cli *c, struct pawl_err *err)
     if (rc < 0)
         return rc;
     cli_catch_signals();
-    rc = segments_load(c, lake, &all, err);
-    if (rc == 0 && !cli_signal())
+    rc = lake ? segments_load(c, lake, &all, err) : 0;
+    if (rc == 0 && lake && !cli_signal())
         rc = segments_reclaim(c, lake, &all, (double)share / 100, NULL, NULL, &done, err);
     if (rc < 0)
         return rc;

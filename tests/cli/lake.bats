@@ -96,7 +96,7 @@ for line in sys.stdin:
 a, b = sorted(map(json.loads, sys.argv[1].splitlines()), key=lambda d: d["job"]); print(a["path"], b["path"] is not None)' "$output")"
     try 0 export --format sha256sum
     same 1 "${#lines[@]}"
-    says "1 compressed artifact left out"
+    says "1 compressed or packed artifact left out"
     try 0 verify
     says "2 artifacts read"
     try 0 export --format files --to out
@@ -250,4 +250,80 @@ print(*sorted(json.loads(sys.argv[1])))' "${lines[0]}")"
     same done "$(state 1)"
     mv elsewhere lake
     try 0 verify
+}
+
+@test "packed: the same commands, and standard tools" {
+    printf 'lake: {mode: pack, compress: {types: [text/html]}}\n' >>pawl.yaml
+    fetched -- /a /b /same /bin
+    same "900" "$(pawl cat 1 | wc -c)"
+    same "plain b" "$(pawl cat 3)"
+    zcat lake/segments/*.warc.gz | grep -aq "WARC-Target-URI: $base/bin"
+    try 0 export
+    same 4 "${#lines[@]}"
+    prints '"path":null'
+    try 0 export --format sha256sum
+    says "4 compressed or packed artifacts left out"
+    try 0 export --format cdxj
+    same 4 "${#lines[@]}"
+    try 2 export --format cdxj --json
+    pawl export --format warc >all.warc.gz
+    same 4 "$(zcat all.warc.gz | grep -ac '^WARC-Type: response')"
+    run script -qec "$PAWL export --format warc" /dev/null
+    same 2 "$status"
+    try 0 verify --json
+    same "4 4 0 []" "$(json '"%s %s %s %s" % (d["artifacts"], d["checked"], d["objects"], d["findings"])')"
+}
+
+@test "packed: a torn tail is cut, a segment that nobody needs goes" {
+    printf 'lake: {mode: pack}\n' >>pawl.yaml
+    fetched -- /a
+    s=$(ls lake/segments/*)
+    size=$(stat -c %s "$s")
+    printf 'torn' >>"$s"
+    try 0 verify
+    says "too young to judge"
+    : >lake/segments/20200102T030405Z-0123456789abcdef.warc.gz
+    old lake/segments/*
+    try 1 verify
+    prints "no artifact has some of it"
+    try 0 verify --repair --yes
+    says "1 file deleted (4 B), 1 segment made shorter"
+    same "$size" "$(stat -c %s "$s")"
+    try 0 verify
+}
+
+@test "lake: convert there and back, compact" {
+    fetched -- /a /b /same
+    try 0 lake convert pack
+    says "3 of 3 artifacts converted to pack"
+    try 0 lake convert pack --json
+    same "3 0 0" "$(json '"%s %s %s" % (d["artifacts"], d["converted"], d["bad"])')"
+    same "plain b" "$(pawl cat 3)"
+    old lake/objects/*/* lake/segments/*
+    try 0 verify --repair --yes
+    same "" "$(find lake/objects -type f)"
+    try 0 lake compact
+    says "0 removed, 0 cut, 0 copied"
+    try 0 lake convert files
+    same "plain b" "$(pawl cat 3)"
+    old lake/segments/*
+    try 0 lake compact --dead 50 --json
+    same "1 True" "$(json '"%s %s" % (d["removed"], d["bytes"] > 900)')"
+    try 0 verify
+}
+
+@test "lake: what cannot be read is left and counted" {
+    fetched -- /a /b
+    a=$(object 1 body)
+    chmod u+w "$a"
+    printf 'x' >"$a"
+    try 1 lake convert pack
+    says "1 of 2 artifacts converted to pack"
+    says "1 could not be read"
+    try 2 lake convert
+    says "into which form?"
+    try 2 lake convert tar
+    try 2 lake compact now
+    try 2 lake convert files --dead 3
+    try 2 lake
 }
