@@ -319,7 +319,7 @@ static bool was_found(void *arg, const struct segment *g)
 
 static int repair_segments(struct verify *v, struct pawl_err *err)
 {
-    struct segments_result done;
+    struct segments_result done = {0};
     int rc = segments_reclaim(v->c, v->lake, &v->packed, 0, was_found, v, &done, err);
     v->repaired.removed += done.removed;
     v->repaired.cut += done.cut + done.moved;
