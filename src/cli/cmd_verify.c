@@ -29,6 +29,8 @@ static const struct column columns[] = {
 static void verify_done(struct verify *v)
 {
     lake_close(v->lake);
+    for (size_t i = 0; i < READERS; i++)
+        lake_close(v->readers[i]);
     segments_done(&v->packed);
     arena_done(&v->arena);
     free(v->v);

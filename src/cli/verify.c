@@ -1,9 +1,10 @@
 #include "verify.h"
 
 #include "words.h"
+#include <pthread.h>
 #include <stdio.h>
 
-enum { PAGE = 1000, SCALE = 1000000 };
+enum { PAGE = 1000, SCALE = 1000000, FEW = 64 };
 
 const char *finding_name(enum finding_kind k)
 {
@@ -51,24 +52,84 @@ static void add_row(struct verify *v, enum finding_kind kind, const struct artif
     memcpy(f->sha256, a->a.sha256, SHA256_LEN);
 }
 
-static int check_row(struct verify *v, const struct artifact_view *a, struct pawl_err *err)
+/* ---- some at a time ---- */
+
+/* One reader's part of a page, with a handle of its own; the page's rows and verdicts are shared,
+ * each row somebody's alone. */
+struct reader {
+    struct verify *v;
+    struct lake *lake;
+    const struct artifact_list *rows;
+    struct checked *out;
+    size_t from, to;
+    int rc;
+    struct pawl_err err;
+    pthread_t thread;
+};
+struct checked {
+    bool read;
+    enum lake_verdict verdict;
+    const char *why;
+};
+
+static void *read_part(void *arg)
 {
-    enum lake_verdict verdict = LAKE_GOOD;
-    const char *why = "";
-    int rc = lake_check(v->lake, &a->a, &verdict, &why, err);
+    struct reader *r = arg;
+    for (size_t i = r->from; r->rc == 0 && i < r->to && !cli_signal(); i++) {
+        struct checked *c = &r->out[i];
+        if (!c->read)
+            continue;
+        r->rc = lake_check(r->lake, &r->rows->v[i].a, &c->verdict, &c->why, &r->err);
+        c->read = r->rc == 0;
+    }
+    for (size_t i = r->from; cli_signal() && i < r->to; i++)
+        r->out[i].read = r->out[i].read && r->out[i].why; /* those it did not come to */
+    return NULL;
+}
+
+/* The first part is read here, which is all there is of a small page. */
+static int read_page(struct verify *v, const struct artifact_list *l, struct checked *out,
+                     struct pawl_err *err)
+{
+    struct reader r[READERS];
+    size_t n = l->n < FEW ? 1 : READERS;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        r[i] =
+            (struct reader){v, v->readers[i], l, out, l->n * i / n, l->n * (i + 1) / n, 0, {0}, 0};
+        if (!r[i].lake)
+            rc = cli_lake(v->c, &r[i].lake, err);
+        v->readers[i] = r[i].lake;
+    }
     if (rc < 0)
         return rc;
-    v->checked++;
-    v->bytes += a->a.size;
-    if (verdict != LAKE_GOOD)
-        add_row(v, verdict == LAKE_MISSING ? FOUND_MISSING : FOUND_DAMAGED, a, why);
-    progress(v, "");
-    return 0;
+    size_t started = 1;
+    while (started < n && pthread_create(&r[started].thread, NULL, read_part, &r[started]) == 0)
+        started++;
+    read_part(&r[0]);
+    for (size_t i = 1; i < started; i++)
+        pthread_join(r[i].thread, NULL);
+    for (size_t i = started; i < n; i++)
+        read_part(&r[i]);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if (r[i].rc < 0) {
+            *err = r[i].err;
+            rc = r[i].rc;
+        }
+    return rc;
 }
 
 static bool chosen(const struct verify *v)
 {
     return v->share >= 1 || (double)rand_below(SCALE) < v->share * SCALE;
+}
+
+static void count_row(struct verify *v, const struct artifact_view *a, const struct checked *c)
+{
+    v->checked++;
+    v->bytes += a->a.size;
+    if (c->verdict != LAKE_GOOD)
+        add_row(v, c->verdict == LAKE_MISSING ? FOUND_MISSING : FOUND_DAMAGED, a, c->why);
 }
 
 /* Page by page: the store is not held while the disk is read. */
@@ -80,13 +141,20 @@ static int check_page(struct verify *v, struct artifact_filter *f, bool *more, s
     int rc = artifacts_load(v->c, f, &a, &l, err);
     if (rc == 0 && l.n && !v->lake)
         rc = cli_lake(v->c, &v->lake, err);
-    for (size_t i = 0; rc == 0 && i < l.n && !cli_signal(); i++) {
-        v->artifacts++;
-        f->after = l.v[i].id;
+    if (rc < 0)
+        return rc;
+    struct checked *out = arena_zalloc(&a, l.n + 1, sizeof(*out));
+    for (size_t i = 0; i < l.n; i++) {
+        out[i].read = chosen(v);
         segments_row(&v->packed, l.v[i].a.place);
-        if (chosen(v))
-            rc = check_row(v, &l.v[i], err);
+        f->after = l.v[i].id;
     }
+    v->artifacts += (int64_t)l.n;
+    rc = l.n ? read_page(v, &l, out, err) : 0;
+    for (size_t i = 0; rc == 0 && i < l.n; i++)
+        if (out[i].read)
+            count_row(v, &l.v[i], &out[i]);
+    progress(v, "");
     *more = rc == 0 && l.n == PAGE;
     return rc;
 }

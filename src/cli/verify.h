@@ -6,6 +6,7 @@
 #include "meter.h"
 #include "segments.h"
 
+enum { READERS = 4 }; /* at a time: hashing is what takes long */
 enum finding_kind {
     FOUND_MISSING,   /* a row without bytes */
     FOUND_DAMAGED,   /* bytes that are not those of the row */
@@ -26,7 +27,8 @@ struct finding {
 struct verify {
     struct cli *c;
     struct lake *lake;
-    struct arena arena; /* of the findings */
+    struct lake *readers[READERS]; /* NULL: not yet needed */
+    struct arena arena;            /* of the findings */
     struct meter meter;
     double share;       /* of the artifacts that are read, 0 to 1 */
     struct dur younger; /* what was kept within this time may belong to a job under way */
