@@ -91,7 +91,7 @@ static void *read_part(void *arg)
 static int read_page(struct verify *v, const struct artifact_list *l, struct checked *out,
                      struct pawl_err *err)
 {
-    struct reader r[READERS];
+    struct reader r[READERS] = {0};
     size_t n = l->n < FEW ? 1 : READERS;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < n; i++) {
