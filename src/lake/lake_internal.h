@@ -93,7 +93,7 @@ struct pending {
     struct lake_span own;     /* packed: what was written for it */
     int64_t start, end;       /* packed: where that is, lead included; end 0: nothing was */
     struct lake_span earlier; /* packed, KEEP_FOUND: where the bytes are */
-    bool old;         /* it was written a while ago */
+    bool old;                 /* it was written a while ago */
 };
 
 /* Sorted by hash, so by folder: each folder is opened once. */

@@ -47,12 +47,12 @@ struct pg {
     bool old_savepoint; /* … and one before it did, not released yet */
     bool group_lost;    /* the connection went in the middle of the group */
     bool ready;         /* this transaction made jobs ready or asked something: tell the others */
-    bool freed;         /* it freed permits or locks, and no claim of it has looked since: the same */
-    bool collided;      /* the last failure was a deadlock or the like: trying again may do */
-    bool reading;       /* read_begin */
-    bool unlimited;     /* no time limit for statements: migrations, checks */
-    int64_t xid;        /* of the open transaction; 0: none assigned yet */
-    char era[64];       /* in which it was given: a server that took over or crashed counts anew */
+    bool freed;     /* it freed permits or locks, and no claim of it has looked since: the same */
+    bool collided;  /* the last failure was a deadlock or the like: trying again may do */
+    bool reading;   /* read_begin */
+    bool unlimited; /* no time limit for statements: migrations, checks */
+    int64_t xid;    /* of the open transaction; 0: none assigned yet */
+    char era[64];   /* in which it was given: a server that took over or crashed counts anew */
     bool clock_set;
     int64_t clock_offset;    /* the server's time minus BOOTTIME */
     struct boot clock_at;    /* when it was read */
