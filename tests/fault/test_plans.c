@@ -26,6 +26,7 @@ static const struct allowance allowed[] = {
     {"event_at", "SCAN event", "the first row alone"},
     {"last_event_at", "SCAN event", "the last row alone"},
     {"events_drop", "SCAN event", "cut off by its limit"},
+    {"artifacts_old", "SCAN artifact", "cut off by its limit"},
 };
 
 /* Sorts that are bounded by something small: the classes, five rows, the jobs of one state, what
@@ -74,7 +75,6 @@ static const struct {
     {"lock_waiting", "job_held"},
     {"gate_parked", "lane_parked"},
     {"explain_ahead", "job_ready (lane=? AND priority>?)"},
-    {"fetch_insert", "artifact_job (job=? AND name=? AND fence=?)"},
     {"artifacts_by_id", "SEARCH a USING INTEGER PRIMARY KEY (rowid>?)"},
     {"artifacts_by_id", "artifact_job (job=? AND name=? AND fence>?)"},
     {"artifacts_by_id", "fetch_job (job=? AND fence=?)"},
