@@ -2,6 +2,7 @@
 #include "app.h"
 
 #include "exec.h"
+#include "fd.h"
 #include "mem.h"
 #include "process.h"
 #include "stores.h"
@@ -323,6 +324,7 @@ static int assemble(struct assembly *a, struct pawl_err *err)
     int rc = needs_zygote(a->req) ? zygote_start(&a->zygote, err) : 0;
     if (rc < 0)
         return rc;
+    fd_allow_many();           /* thousands of fetches; jobs have what the zygote had before */
     prctl(PR_SET_DUMPABLE, 0); /* jobs of the same user cannot read the worker's memory (S38) */
     rc = loop_new(&a->loop, err);
     if (rc == 0 && a->zygote)

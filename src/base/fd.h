@@ -28,4 +28,8 @@ int fd_write_all(int fd, const void *p, size_t n);
 PAWL_MUST_USE int fd_read_all(int fd, const char *name, struct str *out, struct pawl_err *err);
 PAWL_MUST_USE int file_read(const char *path, struct str *out, struct pawl_err *err);
 
+/* As many descriptors as the system lets this process have. The usual soft limit of 1024 is for
+ * programs that use select(2). */
+void fd_allow_many(void);
+
 #endif

@@ -77,6 +77,16 @@ assert any(f["event"] == "done" and f["job"] == 1 for f in found), found'
     try 2 run --slots 2 --pool '*=2'
 }
 
+@test "a worker may open more files than its caller; its jobs may not" {
+    pawl add -- sh -c 'ulimit -Sn' >/dev/null
+    (ulimit -Sn 300 && exec "${PAWL:?}" run) >out 2>err 3>&- &
+    pid=$!
+    started="$started $pid"
+    wait_for eval '[ "$(state 1)" = done ]'
+    same 300 "$(pawl logs 1)"
+    same "$(ulimit -Hn)" "$(awk '/open files/ { print $4 }' "/proc/$pid/limits")"
+}
+
 @test "flags that would have no effect are refused" {
     try 2 run --no-fail
     try 2 run --patience 1s
