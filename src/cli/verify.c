@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { PAGE = 1000, SCALE = 1000000, FEW = 64 };
+enum { PAGE = 2000, SCALE = 1000000, FEW = 64 };
 
 const char *finding_name(enum finding_kind k)
 {
@@ -54,10 +54,14 @@ static void add_row(struct verify *v, enum finding_kind kind, const struct artif
 
 /* ---- some at a time ---- */
 
+struct checked {
+    bool read;
+    enum lake_verdict verdict;
+    const char *why;
+};
 /* One reader's part of a page, with a handle of its own; the page's rows and verdicts are shared,
  * each row somebody's alone. */
 struct reader {
-    struct verify *v;
     struct lake *lake;
     const struct artifact_list *rows;
     struct checked *out;
@@ -66,10 +70,13 @@ struct reader {
     struct pawl_err err;
     pthread_t thread;
 };
-struct checked {
-    bool read;
-    enum lake_verdict verdict;
-    const char *why;
+/* Rows of the store, and what became of them. */
+struct page {
+    struct arena arena;
+    struct artifact_list rows;
+    struct checked *out;
+    struct reader readers[READERS];
+    size_t n, started; /* readers: with a part; on threads of their own */
 };
 
 static void *read_part(void *arg)
@@ -87,41 +94,34 @@ static void *read_part(void *arg)
     return NULL;
 }
 
-/* The first part is read here, which is all there is of a small page. */
-static int read_page(struct verify *v, const struct artifact_list *l, struct checked *out,
-                     struct pawl_err *err)
+static int open_readers(struct verify *v, struct page *p, struct pawl_err *err)
 {
-    struct reader r[READERS] = {0};
-    size_t n = l->n < FEW ? 1 : READERS;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        r[i] =
-            (struct reader){v, v->readers[i], l, out, l->n * i / n, l->n * (i + 1) / n, 0, {0}, 0};
-        if (!r[i].lake)
-            rc = cli_lake(v->c, &r[i].lake, err);
-        v->readers[i] = r[i].lake;
+    size_t n = p->rows.n < FEW ? 1 : READERS;
+    for (p->n = 0; rc == 0 && p->n < n; p->n++) {
+        size_t i = p->n;
+        if (!v->readers[i])
+            rc = cli_lake(v->c, &v->readers[i], err);
+        p->readers[i] = (struct reader){.lake = v->readers[i],
+                                        .rows = &p->rows,
+                                        .out = p->out,
+                                        .from = p->rows.n * i / n,
+                                        .to = p->rows.n * (i + 1) / n};
     }
-    if (rc < 0)
-        return rc;
-    size_t started = 1;
-    while (started < n && pthread_create(&r[started].thread, NULL, read_part, &r[started]) == 0)
-        started++;
-    read_part(&r[0]);
-    for (size_t i = 1; i < started; i++)
-        pthread_join(r[i].thread, NULL);
-    for (size_t i = started; i < n; i++)
-        read_part(&r[i]);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        if (r[i].rc < 0) {
-            *err = r[i].err;
-            rc = r[i].rc;
-        }
     return rc;
 }
 
-static bool chosen(const struct verify *v)
+/* Their threads begin; page_end() waits for them. */
+static int page_begin(struct verify *v, struct page *p, struct pawl_err *err)
 {
-    return v->share >= 1 || (double)rand_below(SCALE) < v->share * SCALE;
+    p->started = 0;
+    int rc = p->rows.n ? open_readers(v, p, err) : 0;
+    p->n = rc == 0 ? p->n : 0;
+    while (rc == 0 && p->started < p->n &&
+           pthread_create(&p->readers[p->started].thread, NULL, read_part,
+                          &p->readers[p->started]) == 0)
+        p->started++;
+    return rc;
 }
 
 static void count_row(struct verify *v, const struct artifact_view *a, const struct checked *c)
@@ -132,41 +132,79 @@ static void count_row(struct verify *v, const struct artifact_view *a, const str
         add_row(v, c->verdict == LAKE_MISSING ? FOUND_MISSING : FOUND_DAMAGED, a, c->why);
 }
 
-/* Page by page: the store is not held while the disk is read. */
-static int check_page(struct verify *v, struct artifact_filter *f, bool *more, struct pawl_err *err)
+static int page_end(struct verify *v, struct page *p, struct pawl_err *err)
 {
-    AUTO(arena_done) struct arena a;
-    struct artifact_list l;
-    arena_init(&a);
-    int rc = artifacts_load(v->c, f, &a, &l, err);
-    if (rc == 0 && l.n && !v->lake)
-        rc = cli_lake(v->c, &v->lake, err);
-    if (rc < 0)
-        return rc;
-    struct checked *out = arena_zalloc(&a, l.n + 1, sizeof(*out));
-    for (size_t i = 0; i < l.n; i++) {
-        out[i].read = chosen(v);
-        segments_row(&v->packed, l.v[i].a.place);
-        f->after = l.v[i].id;
+    int rc = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        struct reader *r = &p->readers[i];
+        if (i < p->started)
+            pthread_join(r->thread, NULL);
+        else
+            read_part(r);
+        if (r->rc < 0 && rc == 0) {
+            *err = r->err;
+            rc = r->rc;
+        }
     }
-    v->artifacts += (int64_t)l.n;
-    rc = l.n ? read_page(v, &l, out, err) : 0;
-    for (size_t i = 0; rc == 0 && i < l.n; i++)
-        if (out[i].read)
-            count_row(v, &l.v[i], &out[i]);
+    for (size_t i = 0; rc == 0 && i < p->rows.n; i++)
+        if (p->out[i].read)
+            count_row(v, &p->rows.v[i], &p->out[i]);
+    arena_done(&p->arena);
     progress(v, "");
-    *more = rc == 0 && l.n == PAGE;
     return rc;
 }
 
+static bool chosen(const struct verify *v)
+{
+    return v->share >= 1 || (double)rand_below(SCALE) < v->share * SCALE;
+}
+
+/* The store is not held while the disk is read. */
+static int page_load(struct verify *v, struct artifact_filter *f, struct page *p,
+                     struct pawl_err *err)
+{
+    *p = (struct page){0};
+    arena_init(&p->arena);
+    int rc = artifacts_load(v->c, f, &p->arena, &p->rows, err);
+    if (rc == 0 && p->rows.n && !v->lake)
+        rc = cli_lake(v->c, &v->lake, err);
+    if (rc < 0) {
+        arena_done(&p->arena);
+        return rc;
+    }
+    p->out = arena_zalloc(&p->arena, p->rows.n + 1, sizeof(*p->out));
+    for (size_t i = 0; i < p->rows.n; i++) {
+        p->out[i].read = chosen(v);
+        segments_row(&v->packed, p->rows.v[i].a.place);
+        f->after = p->rows.v[i].id;
+    }
+    v->artifacts += (int64_t)p->rows.n;
+    return 0;
+}
+
+/* While one page is being read the next one's rows are loaded. */
 int verify_rows(struct verify *v, struct pawl_err *err)
 {
     struct artifact_filter f = {.limit = PAGE};
+    struct page pages[2];
     bool more = true;
-    int rc = 0;
     segments_init(&v->packed, v->younger);
-    while (rc == 0 && more && !cli_signal())
-        rc = check_page(v, &f, &more, err);
+    int rc = page_load(v, &f, &pages[0], err);
+    for (int at = 0; rc == 0 && more; at = !at) {
+        struct pawl_err ended = {0};
+        rc = page_begin(v, &pages[at], err);
+        more = rc == 0 && pages[at].rows.n == PAGE && !cli_signal();
+        if (more)
+            rc = page_load(v, &f, &pages[!at], err);
+        bool next = more && rc == 0;
+        int read = page_end(v, &pages[at], &ended);
+        if (rc == 0 && read < 0) {
+            *err = ended;
+            rc = read;
+        }
+        if (next && rc < 0)
+            arena_done(&pages[!at].arena);
+    }
     return rc;
 }
 
