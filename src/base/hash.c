@@ -1,10 +1,11 @@
 #include "hash.h"
 
+#include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 /* Looked up once: EVP_sha256() has it looked up for every hash, which costs more than the hash of a
  * short text. Of two threads that come first one gives its own back. */
@@ -75,10 +76,19 @@ void hex_encode(const unsigned char *p, size_t n, char *out)
     out[2 * n] = '\0';
 }
 
+/* The kernel's: setting up libcrypto's own generator takes a command two milliseconds. */
 void rand_bytes(void *p, size_t n)
 {
-    if (RAND_bytes(p, (int)n) != 1)
-        abort();
+    unsigned char *at = p;
+    while (n) {
+        ssize_t got = getrandom(at, n, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            abort();
+        at += got;
+        n -= (size_t)got;
+    }
 }
 
 uint64_t rand_below(uint64_t n)
