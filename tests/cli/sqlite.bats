@@ -68,3 +68,17 @@ load helper
     try 0 each echo ::: a
     says "jobs are kept in sqlite:pawl.db"
 }
+
+@test "verify: more rows than are read at a time, the last one too" {
+    echo hello >f
+    pawl add -- sh -c 'echo "{\"artifact\":{\"name\":\"a\",\"path\":\"f\"}}" >&3' >/dev/null
+    pawl run -q --drain
+    sqlite3 pawl.db "INSERT INTO artifact (job, fence, queue, size, stored, codec, created_at, sha256, name, place)
+        SELECT 1000 + value, 1, queue, size, stored, codec, created_at, sha256, name, place
+        FROM artifact, generate_series(1, 4500)"
+    try 0 verify --json
+    same "4501 0" "$(json '"%s %s" % (d["checked"], len(d["findings"]))')"
+    sqlite3 pawl.db "UPDATE artifact SET sha256 = zeroblob(32) WHERE id = (SELECT max(id) FROM artifact)"
+    try 1 verify --json
+    same "4501 1 1" "$(json '"%s %s %s" % (d["checked"], len(d["findings"]), d["damaged"])')"
+}
