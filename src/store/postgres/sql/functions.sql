@@ -737,7 +737,7 @@ DECLARE
     ids bigint[]; id_ranks integer[]; id_lanes integer[]; -- candidates in order; index of their lane
     id_locks boolean[]; chosen boolean[];
     bound_rank integer; bound_turn bigint; bound_id bigint;
-    n integer; n_best integer; n_left integer; i integer; deep integer;
+    n integer; n_best integer; n_left integer; i integer; deep integer; most integer; upto integer;
     open integer[];
     stale bigint[]; served bigint[];
     old bigint[]; skipped bigint[] := '{}';               -- lanes of other limits; lanes left alone
@@ -776,9 +776,21 @@ BEGIN
             lanes := lanes[1:n]; ranks := ranks[1:n]; heads := heads[1:n];
         END IF;
         IF p_fair THEN
-            SELECT array_agg(l.id) INTO locked
-            FROM (SELECT id FROM pawl.lane WHERE id = ANY (lanes) ORDER BY id FOR UPDATE SKIP LOCKED) l;
-            others := coalesce(cardinality(locked), 0) < n;
+            -- What has gates is not taken ahead: no more of it is kept from others than may start.
+            most := CASE WHEN '{}' = ANY (gates) THEN n ELSE greatest(want - p_ahead, 1) END;
+            SELECT coalesce(array_agg(l.id), '{}') INTO locked
+            FROM (SELECT id FROM pawl.lane WHERE id = ANY (lanes) ORDER BY rank, turn, head LIMIT most
+                  FOR UPDATE SKIP LOCKED) l;
+            IF cardinality(locked) = most AND most < n THEN
+                SELECT max(u.o) INTO upto
+                FROM unnest(lanes) WITH ORDINALITY u (lane, o) JOIN unnest(locked) x ON x = u.lane;
+                IF upto < n THEN
+                    bound_rank := ranks[upto + 1]; bound_turn := turns[upto + 1];
+                    bound_id := heads[upto + 1];
+                    n := upto;
+                END IF;
+            END IF;
+            others := cardinality(locked) < n;
             PERFORM pawl.correct_heads(locked, p_now);
             SELECT array_agg(l.id ORDER BY l.rank, l.turn, l.head),
                    array_agg(l.rank ORDER BY l.rank, l.turn, l.head),
