@@ -171,3 +171,68 @@ int n_all(struct fixture *f, enum event_type type)
     OK(f->s->ops->events(f->s, &filter, count_one, &n, &f->e));
     return n;
 }
+
+/* ---- every end of a lease ---- */
+
+struct ending {
+    begin_fn *begin;
+    const char *limit, *value;
+};
+
+static void assert_freed(struct fixture *f, const struct ending *e)
+{
+    assert_int_equal(used(f, e->limit, e->value), 0);
+    assert_clean(f);
+}
+
+static void end_by_settling(struct fixture *f, const struct session *w, const struct ending *e)
+{
+    const enum outcome ways[] = {OUTCOME_DONE,  OUTCOME_SKIPPED,  OUTCOME_FAILED,
+                                 OUTCOME_RETRY, OUTCOME_RELEASED, OUTCOME_CANCELLED};
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        struct lease l = e->begin(f, w);
+        settle_ok(f, &l, ways[i]);
+        assert_freed(f, e);
+    }
+}
+
+static void end_by_operator(struct fixture *f, const struct session *w, const struct ending *e)
+{
+    struct lease l = e->begin(f, w); /* taken away */
+    struct act_request force = {
+        .act = ACT_RELEASE, .select = {.ids = &l.id, .n_ids = 1}, .force = true};
+    struct act_result done;
+    OK(f->s->ops->act(f->s, &force, &done, &f->e));
+    assert_freed(f, e);
+    struct settle late = settle_of(&l, OUTCOME_DONE);
+    assert_int_equal(settle(f, &late), SETTLE_STALE);
+    l = e->begin(f, w); /* asked to end */
+    act(f, ACT_CANCEL, l.id);
+    settle_ok(f, &l, OUTCOME_RELEASED);
+    assert_freed(f, e);
+}
+
+static void end_with_the_session(struct fixture *f, struct session *w, const struct ending *e)
+{
+    e->begin(f, w);
+    end(f, w);
+    assert_freed(f, e);
+    struct session dead = start(f, "dead"), other = start(f, "other");
+    e->begin(f, &dead);
+    expire(f, &dead);
+    nap(DUR_MS(2));
+    sweep(f, &other, 5);
+    assert_freed(f, e);
+    e->begin(f, &other);
+    vanish(&dead);
+    end(f, &other);
+}
+
+void end_in_every_way(struct fixture *f, begin_fn *begin, const char *limit, const char *value)
+{
+    const struct ending e = {begin, limit, value};
+    struct session w = start(f, "w");
+    end_by_settling(f, &w, &e);
+    end_by_operator(f, &w, &e);
+    end_with_the_session(f, &w, &e);
+}

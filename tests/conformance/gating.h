@@ -27,6 +27,10 @@ int used(struct fixture *f, const char *limit, const char *value); /* 0 if there
 void fail_transient(struct fixture *f, const struct lease *l, struct dur delay);
 /* The same after the peer asked for fewer; retry_after us < 0: without a time. */
 void fail_throttled(struct fixture *f, const struct lease *l, struct dur retry_after);
+/* End leases in every way there is. Each is begun by `begin`, which takes the one permit of that
+ * gate; afterwards it is free and the store is clean. */
+typedef struct lease begin_fn(struct fixture *f, const struct session *w);
+void end_in_every_way(struct fixture *f, begin_fn *begin, const char *limit, const char *value);
 /* Events of a type, over all jobs. */
 int n_all(struct fixture *f, enum event_type type);
 
