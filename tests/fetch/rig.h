@@ -1,32 +1,13 @@
-/* A worker and a web site for tests of the fetch handler, all on one loop: services that answer
- * later, as a script says, and a server on two addresses of loopback. */
+/* A worker for tests of the fetch handler: services that answer later, as a script says, on one
+ * loop with the site. */
 #ifndef PAWL_TESTS_FETCH_RIG_H
 #define PAWL_TESTS_FETCH_RIG_H
 
-#include "../unit/unit.h"
+#include "site.h"
 
 #include "config.h"
 #include "fetch.h"
 #include "handler.h"
-#include "loop.h"
-
-/* ---- the site ---- */
-
-enum page_then { THEN_KEEP, THEN_CLOSE, THEN_RESET, THEN_HOLD };
-/* From now on a path is answered with these bytes. The first `%H` of the text becomes the address
- * and port of the first host, `%O` those of the other. */
-void page(const char *path, const char *answer);
-void page_then(const char *path, const char *answer, enum page_then then);
-/* "HTTP/1.1 STATUS", these header lines, Content-Length and the body. */
-void page_body(const char *path, const char *status, const char *headers, struct sv body);
-void page_next(const char *path, const char *answer); /* after the answers given before */
-int hits(const char *path);
-const char *asked(const char *path); /* the last request for it, "" for none */
-const char *at(const char *path);    /* URL on the first host; lasts for the next few calls */
-const char *at_other(const char *path);
-extern const char *const HOST, *const OTHER; /* without port */
-
-/* ---- the worker ---- */
 
 struct kept_body {
     struct str bytes;
@@ -62,6 +43,9 @@ struct ended {
 
 void rig_begin(const char *const *flags, size_t n); /* "fetch.allow_private=true" is set already */
 void rig_end(void);
+/* For cmocka: begin without robots.txt, and end. */
+int rig_plain(void **state);
+int rig_teardown(void **state);
 /* Forget what was seen; the site and the handler stay. */
 void rig_again(void);
 void rig_remember(const char *key, const char *value);
@@ -75,6 +59,8 @@ struct job_given {
     struct dur timeout;
 };
 void rig_run(const struct job_given *jobs, size_t n, struct ended *out);
+/* It ended so, for a reason that has these words in it. */
+void check(const struct ended *e, int how, enum fail_class cls, const char *words);
 const struct ended *fetch(const char *payload); /* one */
 /* {"url": at(path)} and what else is given: ",\"robots\":false" */
 const struct ended *get(const char *path, const char *more);

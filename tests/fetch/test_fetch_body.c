@@ -15,20 +15,6 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    rig_end();
-    return 0;
-}
-
-static void check(const struct ended *e, int how, enum fail_class cls, const char *words)
-{
-    assert_true_msg((int)e->r.end == how && e->r.cls == cls && strstr(e->reason, words),
-                    "end %d, class %s: %s (\"%s\" is expected)", e->r.end,
-                    e->r.cls ? fail_class_name(e->r.cls) : "none", e->reason, words);
-}
-
 enum { RAW = -15, ZLIB = 15, GZIP = 31 };
 
 static void squeeze(struct str *out, struct sv bytes, int bits)
@@ -250,7 +236,7 @@ static void a_full_lake_costs_nothing(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, rig_teardown)
     const struct CMUnitTest tests[] = {
         TEST(codings_are_undone),
         TEST(unknown_codings_are_left_alone),

@@ -19,13 +19,6 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    rig_end();
-    return 0;
-}
-
 static void script(void)
 {
     rig.admissions[0] = rig.admissions[2] = (struct admission){
@@ -121,7 +114,7 @@ static void freeing_leaves_nothing(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, rig_teardown)
     const struct CMUnitTest tests[] = {
         TEST(one_run_is_cancelled_everywhere),
         TEST(several_runs_are_cancelled_everywhere),

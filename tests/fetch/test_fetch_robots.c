@@ -15,20 +15,6 @@ static int begin(void **state)
     return 0;
 }
 
-static int end(void **state)
-{
-    (void)state;
-    rig_end();
-    return 0;
-}
-
-static void check(const struct ended *e, int how, enum fail_class cls, const char *words)
-{
-    assert_true_msg((int)e->r.end == how && e->r.cls == cls && strstr(e->reason, words),
-                    "end %d, class %s: %s (\"%s\" is expected)", e->r.end,
-                    e->r.cls ? fail_class_name(e->r.cls) : "none", e->reason, words);
-}
-
 /* A worker that starts anew: memory is gone, the store is not. */
 static void restart(void)
 {
@@ -311,7 +297,7 @@ static void waiting_has_an_end(void **state)
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, rig_teardown)
     const struct CMUnitTest tests[] = {
         TEST(rules_are_obeyed),
         TEST(rules_are_remembered),
