@@ -19,11 +19,6 @@ static const char *const topics[] = {
 #undef X
 };
 
-const char *alert_topic_name(enum alert_topic t)
-{
-    return topics[t];
-}
-
 static struct alert_conf *alert_of(struct reading *r)
 {
     return ((struct reading_alert *)r)->alert;

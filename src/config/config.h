@@ -77,7 +77,6 @@ enum alert_topic {
 #undef X
     N_ALERT_TOPICS
 };
-const char *alert_topic_name(enum alert_topic t);
 
 /* One entry of alerts: */
 struct alert_conf {

@@ -218,11 +218,6 @@ void lake_close(struct lake *l)
     free(l);
 }
 
-const char *lake_path(const struct lake *l)
-{
-    return l->path;
-}
-
 int lake_free_bytes(struct lake *l, int64_t *out, struct pawl_err *err)
 {
     struct statvfs fs;

@@ -36,7 +36,6 @@ struct lake_options {
 };
 PAWL_MUST_USE int lake_open(const struct lake_options *o, struct lake **out, struct pawl_err *err);
 void lake_close(struct lake *l); /* NULL is fine */
-const char *lake_path(const struct lake *l);
 
 /* ---- writing ---- */
 

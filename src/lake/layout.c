@@ -64,11 +64,6 @@ bool layout_read_temp(const char *name, struct place *out)
     return true;
 }
 
-bool layout_read_folder(const char *name, unsigned char *out)
-{
-    return strlen(name) == FOLDER_NAME - 1 && read_hex(name, 1, out);
-}
-
 bool layout_read_place(struct sv text, struct place *out)
 {
     char copy[PLACE_NAME];

@@ -28,7 +28,6 @@ void layout_place(const unsigned char sha256[SHA256_LEN], enum codec c, char out
 /* The names of files; false: none of the lake's. */
 bool layout_read_object(const char *name, struct place *out);
 bool layout_read_temp(const char *name, struct place *out);
-bool layout_read_folder(const char *name, unsigned char *out);
 bool layout_read_place(struct sv text, struct place *out);
 
 /* "text/html; charset=utf-8" is "text/html", "text/" followed by a star, or a star. */

@@ -147,14 +147,3 @@ int joblog_read(int log_dir, const char *name, struct joblog_cursor *cursor,
     fd_closep(&seg[1].fd);
     return rc;
 }
-
-static void add_to(void *arg, struct sv bytes)
-{
-    str_add(arg, bytes);
-}
-
-int joblog_read_str(int log_dir, const char *name, struct str *out, struct pawl_err *err)
-{
-    struct joblog_cursor cursor = {0};
-    return joblog_read(log_dir, name, &cursor, add_to, out, err);
-}

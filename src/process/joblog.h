@@ -20,8 +20,5 @@ struct joblog_cursor {
 PAWL_MUST_USE int joblog_read(int log_dir, const char *name, struct joblog_cursor *cursor,
                               void (*emit)(void *arg, struct sv bytes), void *arg,
                               struct pawl_err *err);
-/* The same into a string, up to its ceiling. */
-PAWL_MUST_USE int joblog_read_str(int log_dir, const char *name, struct str *out,
-                                  struct pawl_err *err);
 
 #endif

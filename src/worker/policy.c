@@ -2,16 +2,6 @@
 
 #include "json.h"
 
-struct breaker_spec policy_breaker(const struct config *c)
-{
-    return (struct breaker_spec){.threshold = (int)c->breaker_threshold,
-                                 .percent = (int)c->breaker_percent,
-                                 .min_calls = (int)c->breaker_min_calls,
-                                 .window = c->breaker_window,
-                                 .pause = c->breaker_pause,
-                                 .max_pause = c->breaker_max_pause};
-}
-
 static struct breaker_spec breaker_of(const struct breaker_conf *b)
 {
     return (struct breaker_spec){.threshold = b->threshold,
@@ -111,16 +101,4 @@ int policy_make(const struct config *c, struct arena *a, struct policy *out, str
     *out_text = sv_make(arena_strndup(a, str_cstr(&text), text.len), text.len);
     *out = p;
     return 0;
-}
-
-int policy_bring(const struct config *c, struct store *s, struct pawl_err *err)
-{
-    struct policy policy;
-    struct sv text = SV_NONE;
-    bool changed;
-    AUTO(arena_done) struct arena a;
-    arena_init(&a);
-    if (c->policy_given && policy_make(c, &a, &policy, &text, err) < 0)
-        return err->code;
-    return s->ops->policy_apply(s, c->policy_given ? &policy : NULL, text, &changed, err);
 }

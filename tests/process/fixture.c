@@ -355,3 +355,14 @@ void cancel_at_once(struct fixture *f)
 {
     process_cancel(f->process, true);
 }
+
+static void add_to(void *arg, struct sv bytes)
+{
+    str_add(arg, bytes);
+}
+
+int read_log(int log_dir, const char *name, struct str *out)
+{
+    struct joblog_cursor cursor = {0};
+    return joblog_read(log_dir, name, &cursor, add_to, out, NULL);
+}

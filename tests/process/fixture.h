@@ -55,6 +55,9 @@ void job_run(struct fixture *f, const struct process_spec *spec);
 void cancel_gently(struct fixture *f); /* for on_line */
 void cancel_at_once(struct fixture *f);
 
+/* The whole of a log, added to `out`; 0 or an error. */
+int read_log(int log_dir, const char *name, struct str *out);
+
 /* Living processes whose environment holds the mark; *one becomes one of them. */
 int marked_alive(const struct fixture *f, pid_t *one);
 /* Wait until `pid` has ended (pidfd); false after 10 s. */

@@ -184,7 +184,7 @@ static void failing_starts(void **state)
 static const char *log_text(struct bed *b, struct str *out)
 {
     str_clear(out);
-    assert_int_equal(joblog_read_str(b->f.log_dir, "42-7.log", out, NULL), 0);
+    assert_int_equal(read_log(b->f.log_dir, "42-7.log", out), 0);
     return str_cstr(out);
 }
 

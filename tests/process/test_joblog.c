@@ -29,7 +29,7 @@ static void missing_log_is_empty(void **state)
 {
     struct fixture *f = *state;
     AUTO_STR struct str out = STR_INIT(STR_LINE);
-    assert_int_equal(joblog_read_str(f->log_dir, "no/such.log", &out, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "no/such.log", &out), 0);
     assert_int_equal(out.len, 0);
 }
 
@@ -47,7 +47,7 @@ static void no_gap_no_marker(void **state)
     script_write(script, sizeof(script), HEAD + TAIL);
     struct process_spec s = shell(f, script);
     job_run(f, &s);
-    assert_int_equal(joblog_read_str(f->log_dir, "jobs/1.log", &out, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "jobs/1.log", &out), 0);
     assert_int_equal(out.len, HEAD + TAIL);
     assert_null(strchr(str_cstr(&out), '['));
     assert_int_equal(faccessat(f->log_dir, "jobs/1.log.t0", F_OK, 0), -1);
@@ -55,7 +55,7 @@ static void no_gap_no_marker(void **state)
     s = shell(f, script);
     job_run(f, &s);
     str_clear(&out);
-    assert_int_equal(joblog_read_str(f->log_dir, "jobs/1.log", &out, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "jobs/1.log", &out), 0);
     assert_non_null(strstr(str_cstr(&out), "\n[... 1 bytes left out ...]\n"));
 }
 
@@ -123,15 +123,15 @@ static void after_a_crash(void **state)
     put(f, "1.log", "abcde");
     put(f, "1.log.t0", t0);
     put(f, "1.log.t1", t1);
-    assert_int_equal(joblog_read_str(f->log_dir, "1.log", &out, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "1.log", &out), 0);
     assert_string_equal(str_cstr(&out), "abcde\n[... 5 bytes left out ...]\nklmnopq");
     put(f, "1.log.t1", "");
     str_clear(&out);
-    assert_int_equal(joblog_read_str(f->log_dir, "1.log", &out, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "1.log", &out), 0);
     assert_string_equal(str_cstr(&out), "abcde\n[... 5 bytes left out ...]\nklmno");
     put(f, "1.log", "abcde\n[... 5 bytes left out ...]\nkl");
     str_clear(&out);
-    assert_int_equal(joblog_read_str(f->log_dir, "1.log", &out, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "1.log", &out), 0);
     assert_string_equal(str_cstr(&out), "abcde\n[... 5 bytes left out ...]\nklmno");
 }
 

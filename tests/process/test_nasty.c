@@ -176,7 +176,7 @@ static void one_gigabyte(struct fixture *f, const char *mode)
     expected(&want, mode[0] == 'f', 0, HEAD);
     str_addf(&want, "\n[... %lld bytes left out ...]\n", (long long)(total - HEAD - TAIL));
     expected(&want, mode[0] == 'f', total - TAIL, total);
-    assert_int_equal(joblog_read_str(f->log_dir, "jobs/1.log", &log, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "jobs/1.log", &log), 0);
     assert_int_equal(log.len, want.len);
     assert_memory_equal(log.p, want.p, want.len);
     assert_true(f->max_rss_kib > 0 && f->max_rss_kib <= 8192);

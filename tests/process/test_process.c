@@ -91,7 +91,7 @@ static void input_output_cwd(void **state)
     s.input = SV("hello\n");
     job_run(f, &s);
     AUTO_STR struct str log = STR_INIT(STR_LINE);
-    assert_int_equal(joblog_read_str(f->log_dir, "jobs/1.log", &log, NULL), 0);
+    assert_int_equal(read_log(f->log_dir, "jobs/1.log", &log), 0);
     assert_string_equal(str_cstr(&log), "/usr\nhello\n[; $(exit) -n\n']\n0077\n0\n");
     assert_int_equal(f->report.log_bytes, log.len);
     assert_int_equal(f->report.tail.n, log.len);

@@ -4,14 +4,10 @@
 BEGIN IMMEDIATE;
 -- name: commit
 COMMIT;
--- name: rollback
-ROLLBACK;
 -- name: savepoint
 SAVEPOINT op;
 -- name: release
 RELEASE op;
--- name: rollback_to
-ROLLBACK TO op;
 -- name: begin_read
 BEGIN;
 
