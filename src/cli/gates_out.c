@@ -109,7 +109,8 @@ void gate_words_quoted(struct str *s, const struct gate_view *g)
     }
 }
 
-const char *gate_words(const struct gate_view *g)
+/* Why it is shut, in words; "open" if it is not. */
+static const char *why_shut(const struct gate_view *g)
 {
     static const char *const words[] = {
         [SHUT_NOT] = "open",       [SHUT_FULL] = "full",       [SHUT_RATE] = "rate",
@@ -120,7 +121,8 @@ const char *gate_words(const struct gate_view *g)
     return g->room.why == SHUT_HELD && g->state.held_asked ? "Retry-After" : words[g->room.why];
 }
 
-struct wall gate_until(const struct gate_view *g)
+/* When time opens it; us 0: time alone does not. */
+static struct wall opens_at(const struct gate_view *g)
 {
     bool timed = is_shut(g) && g->room.until && g->room.until != INT64_MAX;
     return (struct wall){timed ? g->room.until : 0};
@@ -164,7 +166,7 @@ void gate_write(struct jw *w, const struct gate_view *g)
     write_or_null(w, "interval_us", gate_interval(&g->params, &g->state));
     write_or_null(w, "pace_us", g->state.pace_us);
     jw_kstring_or_null(w, "shut", is_shut(g) ? sv_of(gate_shut_name(g->room.why)) : SV_NONE);
-    jw_kwall(w, "until", gate_until(g));
+    jw_kwall(w, "until", opens_at(g));
     jw_kint(w, "parked", g->parked);
     write_breaker(w, g);
     jw_end_object(w);
@@ -207,8 +209,8 @@ void gate_row(struct table *t, const struct gate_view *g, struct wall now)
     table_text(t, g->limit);
     table_text(t, g->value.n ? g->value : SV_NONE);
     put_used(t, g);
-    table_styled(t, is_shut(g) ? sv_of(gate_words(g)) : SV_NONE, shut_style(g));
-    put_until(t, gate_until(g), now);
+    table_styled(t, is_shut(g) ? sv_of(why_shut(g)) : SV_NONE, shut_style(g));
+    put_until(t, opens_at(g), now);
     table_count(t, g->parked);
     put_breaker(t, g);
     table_text(t, g->state.breaker == BREAKER_CLOSED ? SV_NONE : g->why);
@@ -219,8 +221,8 @@ void gate_cells(struct table *t, const struct gate_view *g, struct wall now)
     AUTO_STR struct str name = STR_INIT(STR_LINE);
     gate_name(&name, g);
     table_text(t, str_sv(&name));
-    table_styled(t, sv_of(gate_words(g)), shut_style(g));
+    table_styled(t, sv_of(why_shut(g)), shut_style(g));
     put_used(t, g);
-    put_until(t, gate_until(g), now);
+    put_until(t, opens_at(g), now);
     table_count(t, g->parked);
 }

@@ -26,10 +26,6 @@ bool gate_hinders(const struct gate_view *g);
 
 /* LIMIT or LIMIT=VALUE, as it is. */
 void gate_name(struct str *s, const struct gate_view *g);
-/* Why it is shut, in words; "open" if it is not. */
-const char *gate_words(const struct gate_view *g);
-/* When time opens it; us 0: time alone does not. */
-struct wall gate_until(const struct gate_view *g);
 /* Its object. */
 void gate_write(struct jw *w, const struct gate_view *g);
 /* The rows of `limit show` and `breaker list`. */

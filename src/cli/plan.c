@@ -4,13 +4,13 @@
 
 /* ---- counting ---- */
 
-void tally_init(struct tally *t)
+static void tally_init(struct tally *t)
 {
     *t = (struct tally){0};
     arena_init(&t->arena);
 }
 
-void tally_done(struct tally *t)
+static void tally_done(struct tally *t)
 {
     arena_done(&t->arena);
     free(t->v);
@@ -90,7 +90,8 @@ void plan_done(struct plan *p)
     free(p->gates);
 }
 
-struct plan_gate *plan_gate(struct plan *p, size_t limit, struct sv value)
+/* The gate of that limit and value, made if new; its index. */
+static size_t gate_of(struct plan *p, size_t limit, struct sv value)
 {
     struct tally_entry *e = tally_get(&p->gate_index, p->limits[limit].name, value);
     if (e->gate == SIZE_MAX) {
@@ -99,7 +100,7 @@ struct plan_gate *plan_gate(struct plan *p, size_t limit, struct sv value)
         p->gates[e->gate] = (struct plan_gate){
             .limit = limit, .value = e->name, .interval_us = rate_interval(p->limits[limit].rate)};
     }
-    return &p->gates[e->gate];
+    return e->gate;
 }
 
 /* The gates of a lane, as indexes; at most n_limits. */
@@ -108,7 +109,7 @@ static size_t gates_of(struct plan *p, const struct tally_entry *lane, size_t *o
 {
     size_t n = limits_of(p->limits, p->n_limits, lane->queue, SV("fetch"), lane->name, out, values);
     for (size_t i = 0; i < n; i++)
-        out[i] = (size_t)(plan_gate(p, out[i], values[i]) - p->gates);
+        out[i] = gate_of(p, out[i], values[i]);
     return n;
 }
 

@@ -28,8 +28,6 @@ struct tally {
     uint32_t *slots; /* index + 1 into v, 0: free; a power of two of them */
     size_t n_slots;
 };
-void tally_init(struct tally *t);
-void tally_done(struct tally *t);
 struct tally_entry *tally_get(struct tally *t, struct sv queue, struct sv name); /* made if new */
 const struct tally_entry *tally_find(const struct tally *t, struct sv queue, struct sv name);
 
@@ -62,8 +60,6 @@ struct plan {
 };
 void plan_init(struct plan *p);
 void plan_done(struct plan *p);
-/* The gate of that limit and value, made if new. */
-struct plan_gate *plan_gate(struct plan *p, size_t limit, struct sv value);
 void plan_work_out(struct plan *p);
 /* Hosts by seconds, then items, falling; n of them. */
 const struct tally_entry **plan_hosts(const struct plan *p, struct arena *a);

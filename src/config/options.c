@@ -128,7 +128,8 @@ static const struct {
     {"TiB", (int64_t)1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"", 1},
 };
 
-int bytes_parse(struct sv text, int64_t *out)
+/* "4096", "256KiB", "1MiB", "1GiB", "1TiB"; -1 on anything else. */
+static int bytes_parse(struct sv text, int64_t *out)
 {
     size_t digits = 0;
     while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9')
@@ -146,7 +147,7 @@ int bytes_parse(struct sv text, int64_t *out)
     return -1;
 }
 
-void bytes_format(int64_t n, struct str *out)
+static void bytes_format(int64_t n, struct str *out)
 {
     size_t i = 0;
     while (n < byte_units[i].bytes || n % byte_units[i].bytes)

@@ -63,9 +63,6 @@ PAWL_MUST_USE int value_dur(struct sv text, const char *min, const char *max, bo
 PAWL_MUST_USE int value_int(struct sv text, int64_t min, int64_t max, int64_t *out,
                             struct pawl_err *err);
 PAWL_MUST_USE int value_bool(struct sv text, bool *out, struct pawl_err *err);
-/* "4096", "256KiB", "1MiB", "1GiB", "1TiB"; -1 on anything else. */
-PAWL_MUST_USE int bytes_parse(struct sv text, int64_t *out);
-void bytes_format(int64_t n, struct str *out);
 
 /* Text from outside made fit for a message: escaped and cut. I14 */
 enum { SHORT_TEXT = 160 };

@@ -9,8 +9,7 @@
 #include "mem.h"
 
 enum limit_each { EACH_NONE, EACH_HOST, EACH_QUEUE, EACH_KIND };
-const char *limit_each_name(enum limit_each e);                           /* NULL for EACH_NONE */
-PAWL_MUST_USE int limit_each_parse(struct sv text, enum limit_each *out); /* -1 if unknown */
+const char *limit_each_name(enum limit_each e); /* NULL for EACH_NONE */
 enum { LIMITS_MAX = 1000, LIMIT_HOSTS_MAX = 1000, LIMIT_TEXT_MAX = 256 << 10 };
 
 /* So many per period: 200/min. count 0: no rate. */

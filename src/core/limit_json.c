@@ -11,7 +11,7 @@ const char *limit_each_name(enum limit_each e)
     return each_names[e];
 }
 
-int limit_each_parse(struct sv text, enum limit_each *out)
+static int each_parse(struct sv text, enum limit_each *out)
 {
     for (size_t i = EACH_HOST; i < ARRAY_LEN(each_names); i++)
         if (sv_eq(text, sv_of(each_names[i]))) {
@@ -159,7 +159,7 @@ static int read_each(struct reading *r, uint32_t at)
     struct sv text;
     if (read_text(r, at, &text) < 0)
         return r->err->code;
-    return limit_each_parse(text, &r->spec->each) < 0 ? refuse(r, at) : 0;
+    return each_parse(text, &r->spec->each) < 0 ? refuse(r, at) : 0;
 }
 
 static int read_hosts(struct reading *r, uint32_t at)

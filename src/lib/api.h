@@ -58,10 +58,8 @@ PAWL_MUST_USE int check_name(const char *name, const char *what, struct pawl_err
 
 /* ---- spec.c ---- */
 
-/* A public job as the store wants it; views point into the public one. INPUT, USAGE. */
-PAWL_MUST_USE int spec_read(const pawl_job *job, struct json *doc, struct job_spec *out,
-                            struct pawl_err *err);
-/* n of them, as far apart as the first one's size says. */
+/* n public jobs as the store wants them, as far apart as the first one's size says; views point
+ * into the public ones. INPUT, USAGE. */
 PAWL_MUST_USE int specs_read(const pawl_job *jobs, size_t n, struct job_spec *out,
                              struct pawl_err *err);
 /* JSON text of bounded length, or INPUT naming `what`. */

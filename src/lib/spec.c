@@ -24,7 +24,8 @@ static int read_payload(const pawl_job *job, struct json *doc, struct sv *out, s
     return json_parse(doc, *out, err) < 0 ? err_wrap(err, "payload") : 0;
 }
 
-int spec_read(const pawl_job *job, struct json *doc, struct job_spec *out, struct pawl_err *err)
+static int spec_read(const pawl_job *job, struct json *doc, struct job_spec *out,
+                     struct pawl_err *err)
 {
     struct job_spec s = job_spec_default();
     s.kind = sv_of(job->kind);

@@ -27,7 +27,8 @@ struct look_at {
     size_t n_jobs;
 };
 
-unsigned alerts_types(const struct config *c)
+/* Of the events that the configured alerts are about. */
+static unsigned types_of(const struct config *c)
 {
     static const unsigned types[N_ALERT_TOPICS] = {
         [ALERT_BREAKER] = 1u << EVENT_BREAKER_OPENED | 1u << EVENT_BREAKER_CLOSED,
@@ -287,7 +288,7 @@ static int look(struct look_at *l, struct pawl_err *err)
 {
     struct alerts *a = l->a;
     struct event_filter f = {.follow = &a->cursor,
-                             .types = alerts_types(a->o->config),
+                             .types = types_of(a->o->config),
                              .since = {a->store->ops->now(a->store).us - OLDEST.us}};
     if (!a->cursor.v) /* a store without any event, or one that could not be asked at the start */
         f.since = a->from;

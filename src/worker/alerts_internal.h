@@ -114,7 +114,6 @@ bool subjects_idle(const struct alerts *a);
 
 /* alerts_events.c: one look at what is new */
 PAWL_MUST_USE int alerts_look(struct alerts *a, struct pawl_err *err);
-unsigned alerts_types(const struct config *c); /* of events */
 
 /* alerts_watch.c: what no event tells */
 void alerts_rates(struct alerts *a, struct arena *arena);

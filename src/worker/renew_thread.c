@@ -15,7 +15,8 @@
 #define RETRY_FIRST DUR_MS(25)
 #define RETRY_MAX   DUR_MS(500)
 
-struct dur renew_safe_time(struct dur lease, struct dur heartbeat)
+/* Lease minus margin: how long after sending a renewal the leases are safe. I5 */
+static struct dur safe_time(struct dur lease, struct dur heartbeat)
 {
     int64_t margin = lease.us / 6;
     if (margin < 300000)
@@ -30,7 +31,7 @@ struct dur renew_safe_time(struct dur lease, struct dur heartbeat)
 static void publish(struct renew_thread *rt, struct boot sent)
 {
     const struct config *c = rt->o->config;
-    struct boot deadline = {sent.us + renew_safe_time(c->worker_lease, c->worker_heartbeat).us};
+    struct boot deadline = {sent.us + safe_time(c->worker_lease, c->worker_heartbeat).us};
     atomic_store(&rt->deadline, deadline.us);
     rt->last_renewal = sent;
     if (rt->o->on_deadline)

@@ -76,7 +76,5 @@ void renew_thread_progress(struct renew_thread *rt, const struct lease *job, str
                            uint64_t *turn, size_t *at);
 /* What renewals say about preflights from now on; told soon. */
 void renew_thread_preflight(struct renew_thread *rt, const char *json);
-/* Lease minus margin: how long after sending a renewal the leases are safe. I5 */
-struct dur renew_safe_time(struct dur lease, struct dur heartbeat);
 
 #endif

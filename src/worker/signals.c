@@ -5,6 +5,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+static void stop_now(struct worker *w)
+{
+    w->stopping = STOP_NOW;
+    store_thread_ending(&w->store);
+    slots_give_back(w, DUR_US(0));
+    runs_cancel_all(w, CANCEL_SHUTDOWN);
+    worker_soon(w);
+}
+
 static void on_stop_timeout(struct timer *t)
 {
     stop_now(OWNER(t, struct worker, stop));
@@ -24,15 +33,6 @@ void stop_claiming(struct worker *w)
     service_stopping(w);
     slots_give_back(w, DUR_US(0));
     loop_timer_set(w->loop, &w->stop, w->o->config->worker_stop_timeout);
-    worker_soon(w);
-}
-
-void stop_now(struct worker *w)
-{
-    w->stopping = STOP_NOW;
-    store_thread_ending(&w->store);
-    slots_give_back(w, DUR_US(0));
-    runs_cancel_all(w, CANCEL_SHUTDOWN);
     worker_soon(w);
 }
 

@@ -87,7 +87,7 @@ struct kind *slots_kind(struct worker *w, struct sv name)
 
 /* ---- batches ---- */
 
-struct batch *batch_get(struct worker *w)
+static struct batch *batch_get(struct worker *w)
 {
     struct batch *b = w->free_batches;
     if (!b)

@@ -192,7 +192,6 @@ void slots_drop(struct worker *w);                           /* forget what is r
 void slots_revoke(struct worker *w, struct lease_ref lease); /* taken away before it started */
 bool slots_cancel(struct worker *w, job_id id);              /* a job that has not started */
 void slots_observe(struct kind *k, struct boot now, struct dur took);
-struct batch *batch_get(struct worker *w);
 void batch_put(struct worker *w, struct batch *b);
 void batch_unref(struct worker *w, struct batch *b); /* put back with its last lease */
 
@@ -246,6 +245,5 @@ void signals_done(struct worker *w);
 void stop_claiming(struct worker *w);
 void stop_as(struct worker *w, enum worker_verdict verdict); /* a guest's wish */
 void stop_asked(struct worker *w);                           /* worker_options.stop */
-void stop_now(struct worker *w);
 
 #endif

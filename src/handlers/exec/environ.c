@@ -40,7 +40,8 @@ void exec_env_begin(struct exec_env *e, const struct exec_env *from)
     e->v[e->n] = NULL;
 }
 
-void exec_env_setf(struct exec_env *e, const char *fmt, ...)
+PAWL_PRINTF(2, 3)
+static void setf(struct exec_env *e, const char *fmt, ...)
 {
     char buf[2048]; /* names and keys are at most KEY_MAX_BYTES */
     va_list args;
@@ -89,15 +90,15 @@ void exec_env_inherit(struct exec_env *e, char *const *environ_, const struct st
 void exec_env_describe(struct exec_env *e, const struct run *r, struct wall now)
 {
     const struct lease *job = r->job;
-    exec_env_setf(e, "PAWL_JOB_ID=%lld", (long long)job->id.v);
-    exec_env_setf(e, "PAWL_ATTEMPT=%d", job->attempt);
-    exec_env_setf(e, "PAWL_FENCE=%lld", (long long)job->fence.v);
-    exec_env_setf(e, "PAWL_SLOT=%d", r->slot);
-    exec_env_setf(e, "PAWL_QUEUE=" SV_FMT, SV_ARG(job->queue));
+    setf(e, "PAWL_JOB_ID=%lld", (long long)job->id.v);
+    setf(e, "PAWL_ATTEMPT=%d", job->attempt);
+    setf(e, "PAWL_FENCE=%lld", (long long)job->fence.v);
+    setf(e, "PAWL_SLOT=%d", r->slot);
+    setf(e, "PAWL_QUEUE=" SV_FMT, SV_ARG(job->queue));
     if (job->key.p)
-        exec_env_setf(e, "PAWL_KEY=" SV_FMT, SV_ARG(job->key));
+        setf(e, "PAWL_KEY=" SV_FMT, SV_ARG(job->key));
     if (r->timeout.us >= 0) {
         int64_t ms = (now.us + r->timeout.us) / 1000;
-        exec_env_setf(e, "PAWL_DEADLINE=%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
+        setf(e, "PAWL_DEADLINE=%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
     }
 }

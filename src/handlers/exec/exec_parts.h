@@ -31,7 +31,6 @@ struct exec_env {
 void exec_env_set(struct exec_env *e, const char *pair);
 /* Start as a copy of another one; *e is empty. */
 void exec_env_begin(struct exec_env *e, const struct exec_env *from);
-void exec_env_setf(struct exec_env *e, const char *fmt, ...) PAWL_PRINTF(2, 3);
 void exec_env_done(struct exec_env *e);
 /* What jobs inherit from `environ_`: the built-in list and config's pass_env. */
 void exec_env_inherit(struct exec_env *e, char *const *environ_, const struct string_list *pass);

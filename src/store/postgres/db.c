@@ -33,7 +33,8 @@ static bool wait_for(PGconn *c, short events, int64_t deadline)
 
 /* ---- errors ---- */
 
-bool db_is_state(const PGresult *r, const char *sqlstate)
+/* Also of a class: "08". */
+static bool is_state(const PGresult *r, const char *sqlstate)
 {
     const char *s = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     return s && !strncmp(s, sqlstate, strlen(sqlstate));
@@ -81,15 +82,16 @@ static int lost(struct pg *p, struct pawl_err *err)
     return err_set(err, PAWL_EUNREACHABLE, "%s: %s", p->place, why[0] ? why : "connection lost");
 }
 
-int db_fail(struct pg *p, const PGresult *r, struct pawl_err *err)
+/* A failed result (NULL: the connection's own state) as an error that says what failed. */
+static int fail(struct pg *p, const PGresult *r, struct pawl_err *err)
 {
     char why[256];
     if (!r || !PQresultErrorField(r, PG_DIAG_SQLSTATE))
         return lost(p, err);
     first_line(PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY), why, sizeof(why));
-    p->collided = db_is_state(r, "40001") || db_is_state(r, "40P01");
+    p->collided = is_state(r, "40001") || is_state(r, "40P01");
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
-        if (!db_is_state(r, states[i].state))
+        if (!is_state(r, states[i].state))
             continue;
         err_set(err, states[i].code, "%s: %s", p->place, why);
         if (states[i].hint[0])
@@ -308,7 +310,7 @@ static int read_answers(struct pg *p, const struct trip *t, int64_t deadline, PG
         if (!sync)
             PQclear(next_answer(p, deadline)); /* the end mark of this answer */
         if (failed(r) && PQresultStatus(r) != PGRES_PIPELINE_ABORTED && rc == 0)
-            rc = db_fail(p, r, err);
+            rc = fail(p, r, err);
         if (!failed(r))
             note_prepared(p, t, i);
         if (i == t->xid && !failed(r))
@@ -389,16 +391,6 @@ int db_query_alone(struct pg *p, enum stmt_id id, struct args *a, PGresult **out
     return finish_trip(p, &t, sent, out, err);
 }
 
-int db_text(struct pg *p, const char *sql, PGresult **out, struct pawl_err *err)
-{
-    struct trip t = {.xid = -1};
-    if (!p->conn)
-        return err_set(err, PAWL_EUNREACHABLE, "%s: the connection was lost", p->place);
-    bool sent = send_before(p, &t) && send_plain(p, &t, sql);
-    t.want = t.n - 1;
-    return finish_trip(p, &t, sent, out, err);
-}
-
 /* ---- outside the pipeline ---- */
 
 /* Scripts and COPY cannot travel in a pipeline: open the transaction first, then leave it. */
@@ -431,8 +423,8 @@ static int read_rest(struct pg *p, int rc, bool *out_duplicate, struct pawl_err 
             break;
         if (failed(r) && rc == 0) {
             if (out_duplicate)
-                *out_duplicate = db_is_state(r, "23505");
-            rc = db_fail(p, r, err);
+                *out_duplicate = is_state(r, "23505");
+            rc = fail(p, r, err);
         }
         PQclear(r);
         if (!p->conn)
@@ -464,7 +456,7 @@ int db_copy_begin(struct pg *p, enum stmt_id id, struct pawl_err *err)
     if (!r)
         return lost(p, err);
     bool in = PQresultStatus(r) == PGRES_COPY_IN;
-    rc = in ? 0 : db_fail(p, r, err);
+    rc = in ? 0 : fail(p, r, err);
     PQclear(r);
     return in || !p->conn ? rc : read_rest(p, rc, NULL, err);
 }

@@ -299,7 +299,7 @@ static int under_lock(struct pg *p, bool create, struct pawl_err *err)
     return pg_op_end(p, rc, err);
 }
 
-int pg_migrate_create(struct pg *p, struct pawl_err *err)
+static int create(struct pg *p, struct pawl_err *err)
 {
     p->unlimited = true;
     int rc = under_lock(p, true, err);
@@ -326,7 +326,7 @@ int pg_prepare(struct pg *p, struct pawl_err *err)
     if (rc == 0)
         rc = look(p, &version, err);
     if (rc == 0 && version == 0)
-        rc = pg_migrate_create(p, err);
+        rc = create(p, err);
     return rc;
 }
 

@@ -131,10 +131,9 @@ void db_disconnect(struct pg *p);
 int db_query(struct pg *p, enum stmt_id id, struct args *a, PGresult **out, struct pawl_err *err);
 /* The same along indexes (pg_by_index), and a read outside of operations is over with it. */
 int db_look(struct pg *p, enum stmt_id id, struct args *a, PGresult **out, struct pawl_err *err);
-/* The same for SQL that is not in the table (migrations, checks): several statements without
- * parameters and results, or one with a result. */
+/* The same for SQL that is not in the table (migrations): several statements without parameters and
+ * results. */
 int db_script(struct pg *p, const char *sql, struct pawl_err *err);
-int db_text(struct pg *p, const char *sql, PGresult **out, struct pawl_err *err);
 /* One statement by itself, outside any transaction that is to be begun. */
 int db_plain(struct pg *p, const char *sql, PGresult **out, struct pawl_err *err);
 int db_query_alone(struct pg *p, enum stmt_id id, struct args *a, PGresult **out,
@@ -145,9 +144,6 @@ int db_copy_data(struct pg *p, const char *data, size_t n, struct pawl_err *err)
 int db_copy_end(struct pg *p, bool *out_duplicate, struct pawl_err *err);
 /* `pawl.` replaced by the configured schema; caller frees. */
 char *db_in_schema(const struct pg *p, const char *sql);
-/* Map a failed result (NULL: the connection's own state) to an error that says what failed. */
-int db_fail(struct pg *p, const PGresult *r, struct pawl_err *err);
-bool db_is_state(const PGresult *r, const char *sqlstate); /* also "08": a class */
 
 /* tx.c: a writing operation is begun and ended by these; inside a group they are savepoints.
  * pg_op_end takes the operation's result, commits or rolls back, and returns the final result. */
@@ -171,7 +167,6 @@ void pg_conninfo_free(const char **keys, const char **values);
 int pg_prepare(struct pg *p, struct pawl_err *err);
 int pg_version_now(struct pg *p, int *out, struct pawl_err *err); /* 0: no store */
 int pg_script(const struct pg *p, int from, struct str *out, struct pawl_err *err);
-int pg_migrate_create(struct pg *p, struct pawl_err *err);
 int pg_migrate_check(struct pg *p, int *out_version, struct pawl_err *err);
 int pg_migrate(struct store *s, int *out_from, int *out_to, struct pawl_err *err);
 

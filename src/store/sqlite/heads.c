@@ -35,7 +35,7 @@ static void mark_head(struct sq *q, struct lane_entry *l)
     head_recompute(q, l->cls);
 }
 
-int head_load(struct sq *q, struct lane_entry *l, struct pawl_err *err)
+static int head_load(struct sq *q, struct lane_entry *l, struct pawl_err *err)
 {
     if (l->loaded == q->tx_no)
         return 0;

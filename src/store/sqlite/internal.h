@@ -335,7 +335,6 @@ static inline bool head_beats(struct head a, struct head b)
 {
     return a.id && (!b.id || a.priority > b.priority || (a.priority == b.priority && a.id < b.id));
 }
-int head_load(struct sq *q, struct lane_entry *l, struct pawl_err *err);
 /* The class must look for its best lane again (a lane was parked or unparked). */
 void head_recompute(struct sq *q, struct class_entry *c);
 /* A job of the lane became ready / left the ready state / was taken and `next` is now best. */
@@ -381,7 +380,6 @@ int store_session_begin(struct store *s, const struct session_spec *spec, struct
 int store_session_end(struct store *s, struct session *session, struct pawl_err *err);
 int store_renew(struct store *s, const struct renew_request *req, struct arena *a,
                 struct renew_result *out, struct pawl_err *err);
-int session_file(struct sq *q, const char *uid, bool create, int *out_fd, struct pawl_err *err);
 bool session_file_free(struct sq *q, const char *uid);
 /* Does anybody of that session live? 1 yes, 0 no. */
 int session_alive_now(struct sq *q, session_id id, struct pawl_err *err);

@@ -17,14 +17,13 @@ static char *session_path(struct sq *q, const char *uid)
     return s.p;
 }
 
-int session_file(struct sq *q, const char *uid, bool create, int *out_fd, struct pawl_err *err)
+static int make_session_file(struct sq *q, const char *uid, int *out_fd, struct pawl_err *err)
 {
     AUTO_FREE char *dir = session_path(q, NULL);
     AUTO_FREE char *path = session_path(q, uid);
-    if (create && mkdir(dir, 0700) < 0 && errno != EEXIST)
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
         return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot make the folder %s", dir);
-    AUTO_FD int fd =
-        open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | (create ? O_CREAT | O_EXCL : 0), 0600);
+    AUTO_FD int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
         return err_errno(err, PAWL_EUNREACHABLE, errno, "cannot open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
@@ -88,7 +87,7 @@ int store_session_begin(struct store *s, const struct session_spec *spec, struct
     struct sq *q = sq_of(s);
     struct session made = {.lock_fd = -1};
     rand_id(made.uid);
-    int rc = session_file(q, made.uid, true, &made.lock_fd, err);
+    int rc = make_session_file(q, made.uid, &made.lock_fd, err);
     if (rc < 0)
         return rc;
     rc = op_begin(q, err);
