@@ -93,7 +93,9 @@ void jw_raw(struct jw *w, struct sv json); /* already valid JSON */
 void jw_kstring(struct jw *w, const char *name, struct sv s);
 void jw_kint(struct jw *w, const char *name, int64_t v);
 void jw_kbool(struct jw *w, const char *name, bool v);
-/* The string, or null when s.p is NULL. */
+/* The string, or null when s.p is NULL; JSON likewise; the number, or null unless it is known. */
 void jw_kstring_or_null(struct jw *w, const char *name, struct sv s);
+void jw_kraw_or_null(struct jw *w, const char *name, struct sv json);
+void jw_kint_or_null(struct jw *w, const char *name, int64_t v, bool known);
 
 #endif

@@ -168,3 +168,21 @@ void jw_kstring_or_null(struct jw *w, const char *name, struct sv s)
     else
         jw_null(w);
 }
+
+void jw_kraw_or_null(struct jw *w, const char *name, struct sv json)
+{
+    jw_name(w, name);
+    if (json.p)
+        jw_raw(w, json);
+    else
+        jw_null(w);
+}
+
+void jw_kint_or_null(struct jw *w, const char *name, int64_t v, bool known)
+{
+    jw_name(w, name);
+    if (known)
+        jw_int(w, v);
+    else
+        jw_null(w);
+}

@@ -221,24 +221,6 @@ void artifacts_write(struct jw *w, const struct artifact_list *l)
     jw_end_array(w);
 }
 
-static void write_int_or_null(struct jw *w, const char *name, int64_t v)
-{
-    jw_name(w, name);
-    if (v)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
-static void write_raw_or_null(struct jw *w, const char *name, struct sv json)
-{
-    jw_name(w, name);
-    if (json.p)
-        jw_raw(w, json);
-    else
-        jw_null(w);
-}
-
 static void write_reached(struct jw *w, const char *name, struct dur d)
 {
     jw_kms(w, name, d.us ? d : DUR_NONE);
@@ -250,12 +232,12 @@ static void write_exchange(struct jw *w, const struct fetch_record *f)
     jw_kstring_or_null(w, "final_url", f->final_url);
     jw_kstring(w, "variant", f->variant);
     jw_kstring(w, "method", f->method);
-    write_int_or_null(w, "status", f->status);
+    jw_kint_or_null(w, "status", f->status, f->status != 0);
     jw_kstring_or_null(w, "content_type", f->content_type);
     jw_kstring_or_null(w, "encoding", f->encoding);
     jw_kstring_or_null(w, "etag", f->etag);
     jw_kstring_or_null(w, "last_modified", f->last_modified);
-    write_raw_or_null(w, "headers", f->headers);
+    jw_kraw_or_null(w, "headers", f->headers);
     jw_kint(w, "wire_bytes", f->wire_bytes);
     jw_kint(w, "body_bytes", f->body_bytes);
     write_hash(w, "wire_sha256", f->wire_sha256, f->hashed);
@@ -279,8 +261,8 @@ void fetch_write(struct jw *w, const struct fetch_view *v)
     write_reached(w, "total_ms", f->total);
     jw_kstring_or_null(w, "address", f->address);
     jw_kstring_or_null(w, "http_version", f->http_version);
-    write_raw_or_null(w, "redirects", f->redirects);
-    write_int_or_null(w, "artifact", v->artifact);
+    jw_kraw_or_null(w, "redirects", f->redirects);
+    jw_kint_or_null(w, "artifact", v->artifact, v->artifact != 0);
     jw_kint(w, "fence", v->fence.v);
     jw_kwall(w, "at", v->at);
     jw_end_object(w);

@@ -99,22 +99,13 @@ static int find_next(struct cli *c, struct arena *a, struct asked *out, struct p
 
 /* ---- printing ---- */
 
-static void write_number(struct jw *w, const char *name, int64_t v, bool there)
-{
-    jw_name(w, name);
-    if (there)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
 static void write_reason(struct jw *w, const struct reason *r)
 {
     jw_object(w);
     jw_kstring(w, "code", sv_of(reason_name(r->code)));
     jw_kstring_or_null(w, "subject", r->subject);
-    write_number(w, "used", r->used, r->used >= 0);
-    write_number(w, "max", r->max, r->max >= 0);
+    jw_kint_or_null(w, "used", r->used, r->used >= 0);
+    jw_kint_or_null(w, "max", r->max, r->max >= 0);
     jw_name(w, "holders");
     jw_array(w);
     for (size_t i = 0; i < r->n_holders; i++)
@@ -139,7 +130,7 @@ static void print_json(struct cli *c, const struct asked *q, const struct explai
     for (size_t i = 0; i < n; i++)
         write_reason(&w, &r[i]);
     jw_end_array(&w);
-    write_number(&w, "position", v->position, v->position > 0);
+    jw_kint_or_null(&w, "position", v->position, v->position > 0);
     if (q->selected)
         jw_kint(&w, "behind", q->behind);
     jw_end_object(&w);

@@ -64,11 +64,7 @@ static void write_line(struct exporting *x, const struct artifact_view *v)
     jw_object(&w);
     jw_kstring_or_null(&w, "url", v->url);
     jw_kstring(&w, "variant", v->a.name);
-    jw_name(&w, "status");
-    if (v->status)
-        jw_int(&w, v->status);
-    else
-        jw_null(&w);
+    jw_kint_or_null(&w, "status", v->status, v->status != 0);
     jw_kstring(&w, "sha256", sha256_text(v->a.sha256, hex));
     jw_kint(&w, "size", v->a.size);
     jw_kstring_or_null(&w, "path", x->path.len ? str_sv(&x->path) : SV_NONE);

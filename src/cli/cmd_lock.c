@@ -31,25 +31,13 @@ static void write_lock(struct jw *w, const struct lock_view *l)
     bool held = l->holder.id.v != 0;
     jw_object(w);
     jw_kstring(w, "lock", l->key);
-    jw_name(w, "job");
-    if (held)
-        jw_int(w, l->holder.id.v);
-    else
-        jw_null(w);
-    jw_name(w, "fence");
-    if (held)
-        jw_int(w, l->holder.fence.v);
-    else
-        jw_null(w);
+    jw_kint_or_null(w, "job", l->holder.id.v, held);
+    jw_kint_or_null(w, "fence", l->holder.fence.v, held);
     jw_kstring_or_null(w, "worker", held ? l->worker : SV_NONE);
     jw_kwall(w, "since", held ? l->since : (struct wall){0});
     jw_kwall(w, "lease_until", held ? l->until : (struct wall){0});
     jw_kint(w, "waiting", l->waiting);
-    jw_name(w, "next");
-    if (l->next.v)
-        jw_int(w, l->next.v);
-    else
-        jw_null(w);
+    jw_kint_or_null(w, "next", l->next.v, l->next.v != 0);
     jw_end_object(w);
 }
 

@@ -40,11 +40,7 @@ void worker_write(struct jw *w, const struct status_view *status, const struct s
     jw_kbool(w, "alive", s->alive);
     jw_kint(w, "slots", s->slots);
     jw_kint(w, "running", worker_running(status, s));
-    jw_name(w, "pools");
-    if (s->pools.p)
-        jw_raw(w, s->pools);
-    else
-        jw_null(w);
+    jw_kraw_or_null(w, "pools", s->pools);
     jw_name(w, "preflight");
     jw_raw(w, s->preflight.n ? s->preflight : SV("{}"));
     jw_kwall(w, "started_at", s->started_at);

@@ -138,33 +138,21 @@ static void write_breaker(struct jw *w, const struct gate_view *g)
     jw_kwall(w, "since", (struct wall){s->since});
     jw_kwall(w, "until", (struct wall){open && s->until != INT64_MAX ? s->until : 0});
     jw_kint(w, "failures", s->failures);
-    jw_name(w, "probe");
-    if (s->breaker == BREAKER_HALF_OPEN && s->probe_job)
-        jw_int(w, s->probe_job);
-    else
-        jw_null(w);
+    jw_kint_or_null(w, "probe", s->probe_job, s->breaker == BREAKER_HALF_OPEN && s->probe_job);
     jw_kstring_or_null(w, "why", g->why);
     jw_end_object(w);
 }
 
-static void write_or_null(struct jw *w, const char *name, int64_t v)
-{
-    jw_name(w, name);
-    if (v)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
 void gate_write(struct jw *w, const struct gate_view *g)
 {
+    int64_t interval = gate_interval(&g->params, &g->state);
     jw_object(w);
     jw_kstring(w, "limit", g->limit);
     jw_kstring_or_null(w, "value", g->value.n ? g->value : SV_NONE);
     jw_kint(w, "used", g->used);
-    write_or_null(w, "max", g->params.cap);
-    write_or_null(w, "interval_us", gate_interval(&g->params, &g->state));
-    write_or_null(w, "pace_us", g->state.pace_us);
+    jw_kint_or_null(w, "max", g->params.cap, g->params.cap != 0);
+    jw_kint_or_null(w, "interval_us", interval, interval != 0);
+    jw_kint_or_null(w, "pace_us", g->state.pace_us, g->state.pace_us != 0);
     jw_kstring_or_null(w, "shut", is_shut(g) ? sv_of(gate_shut_name(g->room.why)) : SV_NONE);
     jw_kwall(w, "until", opens_at(g));
     jw_kint(w, "parked", g->parked);

@@ -54,11 +54,7 @@ static void write_error(struct jw *w, enum fail_class cls, struct sv message, in
     fingerprint_format(fingerprint(cls, message), print);
     jw_kstring_or_null(w, "class", sv_of(fail_class_name(cls)));
     jw_kstring_or_null(w, "message", message);
-    jw_name(w, "exit_code");
-    if (exit_code >= 0)
-        jw_int(w, exit_code);
-    else
-        jw_null(w);
+    jw_kint_or_null(w, "exit_code", exit_code, exit_code >= 0);
     jw_kstring_or_null(w, "fingerprint", message.p ? sv_of(print) : SV_NONE);
     jw_end_object(w);
 }
@@ -75,15 +71,6 @@ static void write_attempt(struct jw *w, const struct attempt_view *a)
     write_error(w, a->cls, a->error, a->exit_code);
     jw_kint(w, "log_bytes", a->log_bytes);
     jw_end_object(w);
-}
-
-static void write_json_or_null(struct jw *w, const char *name, struct sv json)
-{
-    jw_name(w, name);
-    if (json.p)
-        jw_raw(w, json);
-    else
-        jw_null(w);
 }
 
 static void write_identity(struct jw *w, const struct job_view *job)
@@ -126,8 +113,8 @@ void job_members(struct jw *w, const struct job_view *job, enum job_detail detai
     jw_kstring_or_null(w, "lock", job->lock);
     jw_kms(w, "timeout_ms", job_timeout(job, config));
     if (detail >= JOB_FULL) {
-        write_json_or_null(w, "payload", job->payload);
-        write_json_or_null(w, "result", job->result);
+        jw_kraw_or_null(w, "payload", job->payload);
+        jw_kraw_or_null(w, "result", job->result);
     }
     write_error(w, job->cls, job->error, job->exit_code);
     if (detail == JOB_COMPLETE) {

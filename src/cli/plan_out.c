@@ -160,11 +160,7 @@ static void write_gate(struct jw *w, const struct plan *p, size_t gate)
     jw_kstring(w, "limit", s->name);
     jw_kstring_or_null(w, "value", g->value.n ? g->value : SV_NONE);
     jw_kstring_or_null(w, "rate", s->rate.count ? str_sv(&rate) : SV_NONE);
-    jw_name(w, "concurrency");
-    if (s->concurrency)
-        jw_int(w, s->concurrency);
-    else
-        jw_null(w);
+    jw_kint_or_null(w, "concurrency", s->concurrency, s->concurrency != 0);
 }
 
 static void write_host(struct jw *w, const struct plan *p, const struct tally_entry *h,
@@ -207,11 +203,7 @@ static void write_disk(struct jw *w, const struct plan *p)
     jw_object(w);
     jw_kint(w, "bytes", p->bytes);
     jw_kbool(w, "guess", p->sized < p->items);
-    jw_name(w, "free_bytes");
-    if (p->free_bytes >= 0)
-        jw_int(w, p->free_bytes);
-    else
-        jw_null(w);
+    jw_kint_or_null(w, "free_bytes", p->free_bytes, p->free_bytes >= 0);
     jw_kint(w, "reserve_bytes", p->reserve);
     jw_kbool(w, "enough", enough(p));
     jw_end_object(w);

@@ -91,15 +91,6 @@ static void write_errors(struct jw *w, const struct report_view *r)
     jw_end_array(w);
 }
 
-static void write_int_or_null(struct jw *w, const char *name, int64_t v, bool known)
-{
-    jw_name(w, name);
-    if (known)
-        jw_int(w, v);
-    else
-        jw_null(w);
-}
-
 static void write_fetches(struct jw *w, const struct report_data *d)
 {
     jw_name(w, "fetches");
@@ -121,8 +112,8 @@ static void write_disk(struct jw *w, const struct report_data *d)
     jw_name(w, "disk");
     jw_object(w);
     jw_kint(w, "store_bytes", d->info.bytes + d->info.log_bytes_pending);
-    write_int_or_null(w, "logs_bytes", d->logs.bytes, d->logs.known);
-    write_int_or_null(w, "free_bytes", d->info.free_bytes, d->info.free_bytes >= 0);
+    jw_kint_or_null(w, "logs_bytes", d->logs.bytes, d->logs.known);
+    jw_kint_or_null(w, "free_bytes", d->info.free_bytes, d->info.free_bytes >= 0);
     jw_end_object(w);
 }
 

@@ -29,15 +29,6 @@ static void add_time(struct jw *w, const char *name, struct wall t)
     jw_kstring(w, name, str_sv(&text));
 }
 
-static void add_json(struct jw *w, const char *name, const char *json)
-{
-    jw_name(w, name);
-    if (json)
-        jw_raw(w, sv_of(json));
-    else
-        jw_null(w);
-}
-
 void alert_body(const struct alerts *a, const struct subject *s, struct str *out)
 {
     AUTO_STR struct str id = STR_INIT(64);
@@ -55,8 +46,8 @@ void alert_body(const struct alerts *a, const struct subject *s, struct str *out
     jw_kstring(&w, "subject", sv_of(s->text));
     jw_kint(&w, "count", s->count);
     jw_kstring(&w, "message", str_sv(&message));
-    add_json(&w, "detail", s->detail);
-    add_json(&w, "sample", s->sample);
+    jw_kraw_or_null(&w, "detail", sv_of(s->detail));
+    jw_kraw_or_null(&w, "sample", sv_of(s->sample));
     jw_kstring(&w, "host", sv_of(a->host));
     jw_kstring(&w, "store", sv_of(a->place));
     jw_end_object(&w);
@@ -83,11 +74,7 @@ void alert_sample(const struct job_view *job, struct str *out)
     jw_kstring_or_null(&w, "class", sv_of(cls));
     jw_kstring_or_null(&w, "message", error);
     jw_kstring_or_null(&w, "fingerprint", job->fingerprint ? sv_of(print) : SV_NONE);
-    jw_name(&w, "exit_code");
-    if (job->exit_code >= 0)
-        jw_int(&w, job->exit_code);
-    else
-        jw_null(&w);
+    jw_kint_or_null(&w, "exit_code", job->exit_code, job->exit_code >= 0);
     jw_end_object(&w);
     jw_end_object(&w);
 }
