@@ -31,6 +31,29 @@ size_t text_bad_utf8(struct sv s)
     return i;
 }
 
+size_t text_cut_short(struct sv s)
+{
+    for (size_t back = 1; back <= 3 && back <= s.n; back++) {
+        unsigned char c = (unsigned char)s.p[s.n - back];
+        if ((c & 0xc0) == 0x80)
+            continue;
+        size_t want = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
+        return want > back ? back : 0;
+    }
+    return 0;
+}
+
+bool text_is_word(struct sv s, const char *others)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
+            (!c || !strchr(others, c)))
+            return false;
+    }
+    return s.n > 0;
+}
+
 static unsigned decode(struct sv s, size_t i, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s.p + i;
@@ -103,16 +126,6 @@ void text_safe_lines(struct str *out, struct sv s)
         i += add_safe(out, s, i, true);
 }
 
-static bool is_plain(struct sv s)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-+./:@%,=";
-    for (size_t i = 0; i < s.n; i++)
-        if (!memchr(plain, s.p[i], sizeof(plain) - 1))
-            return false;
-    return s.n > 0;
-}
-
 static bool is_harmless(struct sv s, size_t i, size_t n)
 {
     unsigned char c = (unsigned char)s.p[i];
@@ -136,10 +149,21 @@ static void add_ansi_c(struct str *out, struct sv s)
     str_addc(out, '\'');
 }
 
+void text_quoted(struct str *out, struct sv s)
+{
+    str_addc(out, '\'');
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] == '\'')
+            str_adds(out, "'\"'\"'");
+        else
+            str_addc(out, s.p[i]);
+    str_addc(out, '\'');
+}
+
 void text_shell(struct str *out, struct sv s)
 {
     bool harmless = true;
-    if (is_plain(s)) {
+    if (text_is_word(s, "_-+./:@%,=")) {
         str_add(out, s);
         return;
     }
@@ -151,13 +175,7 @@ void text_shell(struct str *out, struct sv s)
         add_ansi_c(out, s);
         return;
     }
-    str_addc(out, '\'');
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] == '\'')
-            str_adds(out, "'\"'\"'");
-        else
-            str_addc(out, s.p[i]);
-    str_addc(out, '\'');
+    text_quoted(out, s);
 }
 
 static void add_unit(struct str *out, unsigned u)

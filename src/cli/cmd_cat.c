@@ -21,22 +21,9 @@ struct flow {
     struct str carry; /* the beginning of a character whose end has not come */
 };
 
-/* How many bytes at the end are a character cut short. */
-static size_t cut_off(struct sv s)
-{
-    for (size_t n = 1; n <= 3 && n <= s.n; n++) {
-        unsigned char c = (unsigned char)s.p[s.n - n];
-        if ((c & 0xc0) == 0x80)
-            continue;
-        size_t whole = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        return whole > n ? n : 0;
-    }
-    return 0;
-}
-
 static bool looks_binary(struct sv s)
 {
-    s.n -= cut_off(s);
+    s.n -= text_cut_short(s);
     return text_bad_utf8(s) < s.n;
 }
 
@@ -45,7 +32,7 @@ static void put_harmless(struct flow *f, struct sv bytes)
     AUTO_STR struct str all = STR_INIT(STR_OUTPUT), safe = STR_INIT(STR_OUTPUT);
     str_add(&all, str_sv(&f->carry));
     str_add(&all, bytes);
-    size_t rest = cut_off(str_sv(&all));
+    size_t rest = text_cut_short(str_sv(&all));
     str_clear(&f->carry);
     str_add(&f->carry, sv_make(all.p + all.len - rest, rest));
     text_safe_lines(&safe, sv_make(all.p, all.len - rest));

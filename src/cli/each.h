@@ -44,8 +44,6 @@ struct each_input {
 /* The words of the command for an input, each appended to `words` and ended by NUL; their number is
  * returned. */
 size_t each_expand(const struct each_template *t, const struct each_input *in, struct str *words);
-/* s quoted for sh, as GNU parallel does it. */
-void each_quote(struct str *out, struct sv s);
 /* The command as one would type it. `words` as from each_expand(); the slot's mark becomes `slot`.
  */
 void each_show_command(const struct each_template *t, struct sv words, const char *slot,

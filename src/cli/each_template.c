@@ -2,6 +2,7 @@
 #include "each.h"
 
 #include "hash.h"
+#include "text.h"
 #include <ctype.h>
 #include <stdio.h>
 
@@ -153,30 +154,19 @@ static struct sv shaped(struct sv s, char form)
     }
 }
 
-void each_quote(struct str *out, struct sv s)
+/* Quoted for sh, as GNU parallel does it. */
+static void put_quoted(struct str *out, struct sv s)
 {
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "_-+./:@%,";
-    bool plain = s.n > 0;
-    for (size_t i = 0; i < s.n && plain; i++)
-        plain = s.p[i] && strchr(safe, s.p[i]);
-    if (plain) {
+    if (text_is_word(s, "_-+./:@%,"))
         str_add(out, s);
-        return;
-    }
-    str_addc(out, '\'');
-    for (size_t i = 0; i < s.n; i++)
-        if (s.p[i] == '\'')
-            str_adds(out, "'\"'\"'");
-        else
-            str_addc(out, s.p[i]);
-    str_addc(out, '\'');
+    else
+        text_quoted(out, s);
 }
 
 static void put_value(const struct each_template *t, struct sv value, char form, struct str *out)
 {
     if (t->shell && !t->naked)
-        each_quote(out, shaped(value, form));
+        put_quoted(out, shaped(value, form));
     else
         str_add(out, shaped(value, form));
 }
@@ -254,7 +244,7 @@ void each_show_command(const struct each_template *t, struct sv words, const cha
         if (t->shell)
             str_add(out, str_sv(&word));
         else
-            each_quote(out, word.len ? str_sv(&word) : SV(""));
+            put_quoted(out, word.len ? str_sv(&word) : SV(""));
         at += w.n + 1;
     }
 }

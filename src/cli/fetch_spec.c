@@ -4,23 +4,11 @@
 #include "text.h"
 #include <strings.h>
 
-static bool token(struct sv s)
-{
-    static const char others[] = "!#$%&'*+-.^_`|~";
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-            (!c || !strchr(others, c)))
-            return false;
-    }
-    return s.n > 0;
-}
-
 static int split_header(const char *word, struct sv *name, struct sv *value, struct pawl_err *err)
 {
     *name = sv_cut(sv_of(word), ':', value);
     *value = sv_trim(*value);
-    if (!value->p || !token(*name))
+    if (!value->p || !text_is_word(*name, "!#$%&'*+-.^_`|~"))
         return err_set(err, PAWL_EUSAGE, "--header is '%s'; 'NAME: VALUE' is expected", word);
     for (size_t i = 0; i < value->n; i++)
         if ((unsigned char)value->p[i] < 0x20 || value->p[i] == 0x7f)

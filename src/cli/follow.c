@@ -6,26 +6,13 @@
 
 enum { POLL_MS = 100 };
 
-/* Length of an unfinished UTF-8 character at the end. */
-static size_t unfinished(struct sv s)
-{
-    for (size_t back = 1; back <= 3 && back <= s.n; back++) {
-        unsigned char c = (unsigned char)s.p[s.n - back];
-        if ((c & 0xc0) == 0x80)
-            continue;
-        size_t want = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
-        return want > back ? back : 0;
-    }
-    return 0;
-}
-
 /* Log pieces end anywhere: what may be the first half of a character waits for the other. */
 static void put_safe(struct follow *f, struct sv bytes)
 {
     AUTO_STR struct str whole = STR_INIT(STR_OUTPUT), safe = STR_INIT(STR_OUTPUT);
     str_add(&whole, sv_make(f->held.p, f->held.n));
     str_add(&whole, bytes);
-    f->held.n = unfinished(str_sv(&whole));
+    f->held.n = text_cut_short(str_sv(&whole));
     whole.len -= f->held.n;
     memcpy(f->held.p, whole.p + whole.len, f->held.n);
     text_safe_lines(&safe, str_sv(&whole));

@@ -164,24 +164,14 @@ int load_pass_env(struct load *l, const struct yaml_node *n)
 
 /* ---- lake.compress.types ---- */
 
-static bool type_word(struct sv s)
-{
-    static const char others[] = "!#$&-^_.+";
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') &&
-            (!c || !strchr(others, c)))
-            return false;
-    }
-    return s.n > 0;
-}
-
 /* "text/html", or all of one kind: "text/" and a star. No parameters: they are not compared. */
 static int add_compress_type(struct config *c, struct sv type, struct pawl_err *err)
 {
     char shown[SHORT_TEXT];
     struct sv rest, kind = sv_cut(type, '/', &rest);
-    if (!type_word(kind) || !rest.p || (!type_word(rest) && !sv_eq(rest, SV("*"))))
+    const char *others = "!#$&-^_.+";
+    if (!text_is_word(kind, others) || !rest.p ||
+        (!text_is_word(rest, others) && !sv_eq(rest, SV("*"))))
         return err_set(err, PAWL_ECONFIG, "\"%s\" is no content type; such as text/html or text/*",
                        short_text(type, shown));
     string_list_add(&c->compress_types, type);

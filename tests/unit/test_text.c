@@ -284,6 +284,35 @@ static void test_shell(void **state)
     }
 }
 
+static void sees_characters_cut_short(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t n;
+    } rows[] = {{"", 0},
+                {"a", 0},
+                {"\xc3\xa4", 0},
+                {"a\xc3", 1},
+                {"\xe2\x82", 2},
+                {"\xf0\x9f\x98", 3},
+                {"\xf0\x9f\x98\x80", 0},
+                {"\x80\x80\x80\x80", 0}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_int_equal(text_cut_short(sv_of(rows[i].text)), rows[i].n);
+}
+
+static void knows_words(void **state)
+{
+    (void)state;
+    assert_true(text_is_word(SV("azAZ09"), ""));
+    assert_true(text_is_word(SV("text-x"), "-."));
+    assert_false(text_is_word(SV("text x"), "-."));
+    assert_false(text_is_word(SV(""), "-."));
+    assert_false(text_is_word(SV("a\0"), "-."));
+    assert_false(text_is_word(SV("\xc3\xa4"), "-."));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +328,8 @@ int main(void)
         cmocka_unit_test(hashes_known_vectors),
         cmocka_unit_test(random_stays_below),
         cmocka_unit_test(reads_whole_files),
+        cmocka_unit_test(sees_characters_cut_short),
+        cmocka_unit_test(knows_words),
     };
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }
