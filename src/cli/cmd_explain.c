@@ -111,6 +111,7 @@ static void write_reason(struct jw *w, const struct reason *r)
     for (size_t i = 0; i < r->n_holders; i++)
         jw_int(w, r->holders[i].v);
     jw_end_array(w);
+    jw_kwall(w, "since", r->since);
     jw_kwall(w, "until", r->until);
     jw_kstring_or_null(w, "fix", r->fix);
     jw_kstring(w, "text", r->text);
@@ -205,12 +206,13 @@ static int run(struct cli *c, struct pawl_err *err)
 const struct cmd cmd_explain = {
     .name = "explain",
     .usage = "ID\n[--queue QUEUE] [--kind KIND] [--host HOST]",
-    .about = "Says every reason why a job does not run now: its queue is paused, it waits until a "
-             "time, a limit is full and by whom, a rate, a throttled host, an open breaker, a lock "
-             "and who holds it, a failing preflight, no worker for it, no free slot. Each comes "
-             "with the command that changes it, to be pasted.\n\n"
-             "With a selection it is about the job of it that would run next, and says how many of "
-             "the same queue, kind and host are behind it.",
+    .about =
+        "Says every reason why a job does not run now: its worker is gone, its queue is "
+        "paused, it waits until a time, a limit is full and by whom, a rate, a throttled host, "
+        "an open breaker, a lock and who holds it, a failing preflight, no worker for it, no "
+        "free slot. Each comes with the command that changes it, to be pasted.\n\n"
+        "With a selection it is about the job of it that would run next, and says how many of "
+        "the same queue, kind and host are behind it.",
     .opts = opts,
     .examples = examples,
     .max_args = 1,

@@ -62,6 +62,48 @@ static void add_waiting(struct explaining *e)
     add(e, codes[job->wait_reason], job->queue)->until = job->available_at;
 }
 
+static const struct session_view *owner_of(const struct explain_view *v)
+{
+    for (size_t i = 0; i < v->n_sessions; i++)
+        if (v->sessions[i].id.v == v->owner.v)
+            return &v->sessions[i];
+    return NULL;
+}
+
+/* Heartbeats come at least three times in a lease; half of it without one is no accident. */
+static bool is_silent(const struct session_view *s, struct wall now)
+{
+    return now.us - s->renewed_at.us > (s->lease_until.us - s->renewed_at.us) / 2;
+}
+
+static bool any_alive(const struct explain_view *v)
+{
+    for (size_t i = 0; i < v->n_sessions; i++)
+        if (v->sessions[i].alive)
+            return true;
+    return false;
+}
+
+/* What is known of its worker, which may be on another machine: where a kernel lock tells that a
+ * session is dead, and anywhere when its lease is over, the job only waits to be swept. */
+static void add_running(struct explaining *e)
+{
+    const struct job_view *job = &e->v->job;
+    const struct session_view *s = owner_of(e->v);
+    bool gone = !s || !s->alive;
+    if (s && s->alive && !is_silent(s, e->v->now)) {
+        struct reason *r = add(e, REASON_RUNNING, job->worker);
+        r->since = job->claimed_at;
+        r->until = job->lease_until;
+        return;
+    }
+    struct reason *r = add(e, gone ? REASON_WORKER_GONE : REASON_WORKER_SILENT, job->worker);
+    r->since = s ? s->renewed_at : job->claimed_at;
+    r->until = job->lease_until;
+    if (gone && !any_alive(e->v))
+        add(e, REASON_NO_WORKER, SV_NONE);
+}
+
 /* True: that is all there is to say. */
 static bool add_state(struct explaining *e)
 {
@@ -71,9 +113,7 @@ static bool add_state(struct explaining *e)
         return true;
     }
     if (job->state == JOB_RUNNING) {
-        struct reason *r = add(e, REASON_RUNNING, job->worker);
-        r->since = job->claimed_at;
-        r->until = job->lease_until;
+        add_running(e);
         return true;
     }
     if (job->state == JOB_BLOCKED)
@@ -159,6 +199,11 @@ static void add_lock(struct explaining *e)
 
 /* ---- workers ---- */
 
+/* Of the pool of a worker that serves the job's kind. */
+struct room {
+    int64_t used, slots;
+};
+
 /* How far a worker is from running the job, farthest first. */
 enum fit { FIT_FILTERED, FIT_NO_POOL, FIT_PAUSED, FIT_PREFLIGHT, FIT_BUSY, FIT_FREE, N_FITS };
 
@@ -187,24 +232,32 @@ static bool has_pool(struct sv pools, struct sv kind)
     return !read_object(&doc, pools) || json_member(&doc, 0, kind) || json_member(&doc, 0, SV("*"));
 }
 
-/* Of the pool that serves the kind; a worker that does not tell has one for all. */
-static int64_t pool_slots(const struct session_view *s, struct sv kind)
+/* The pool that serves the kind, a member of the pools; 0: it does not tell. */
+static uint32_t pool_of(const struct json *pools, struct sv kind)
 {
-    AUTO_JSON struct json doc = {0};
-    int64_t n;
-    if (!read_object(&doc, s->pools))
-        return s->slots;
-    uint32_t at = json_member(&doc, 0, kind);
-    at = at ? at : json_member(&doc, 0, SV("*"));
-    return at && json_i64(&doc, at, 0, INT32_MAX, &n) == 0 ? n : s->slots;
+    uint32_t own = json_member(pools, 0, kind);
+    return own ? own : json_member(pools, 0, SV("*"));
 }
 
-/* The store knows how many a worker runs, not in which of its pools. If they are as many as this
- * pool has slots they are taken to be in it: a job with a free slot would not be here to ask. */
-static int64_t pool_used(const struct session_view *s, struct sv kind)
+/* A worker that does not tell its pools has one for all. What it has claimed ahead of a slot counts
+ * no further than the pool goes. */
+static struct room pool_room(const struct explaining *e, const struct session_view *s)
 {
-    int64_t slots = pool_slots(s, kind);
-    return s->running < slots ? s->running : slots;
+    AUTO_JSON struct json doc = {0};
+    struct sv kind = e->v->job.kind;
+    struct room room = {.slots = s->slots};
+    bool told = read_object(&doc, s->pools);
+    uint32_t pool = told ? pool_of(&doc, kind) : 0;
+    if (pool && json_i64(&doc, pool, 0, INT32_MAX, &room.slots) < 0)
+        room.slots = s->slots;
+    for (size_t i = 0; i < e->v->n_held; i++) {
+        const struct held_view *h = &e->v->held[i];
+        if (h->session.v == s->id.v && (!told || pool_of(&doc, h->kind) == pool))
+            room.used += h->n;
+    }
+    if (room.used > room.slots)
+        room.used = room.slots;
+    return room;
 }
 
 /* Why its preflight fails for the kind; p NULL: it does not. */
@@ -233,14 +286,14 @@ static enum fit fit_of(const struct explaining *e, const struct session_view *s)
         return FIT_PAUSED;
     if (preflight_of(s, job->kind, e->a).p)
         return FIT_PREFLIGHT;
-    int64_t slots = pool_slots(s, job->kind);
-    return slots > 0 && pool_used(s, job->kind) >= slots ? FIT_BUSY : FIT_FREE;
+    struct room room = pool_room(e, s);
+    return room.slots > 0 && room.used >= room.slots ? FIT_BUSY : FIT_FREE;
 }
 
 struct fits {
     int n[N_FITS];
     const struct session_view *first[N_FITS];
-    int64_t slots, running; /* of the busy ones */
+    struct room busy; /* of the busy ones */
 };
 
 static void count_fits(const struct explaining *e, struct fits *f)
@@ -253,8 +306,9 @@ static void count_fits(const struct explaining *e, struct fits *f)
         if (!f->n[fit]++)
             f->first[fit] = s;
         if (fit == FIT_BUSY) {
-            f->slots += pool_slots(s, e->v->job.kind);
-            f->running += pool_used(s, e->v->job.kind);
+            struct room room = pool_room(e, s);
+            f->busy.slots += room.slots;
+            f->busy.used += room.used;
         }
     }
 }
@@ -295,8 +349,8 @@ static void add_workers(struct explaining *e)
     }
     if (f.n[FIT_BUSY]) {
         struct reason *r = add(e, REASON_SLOTS_BUSY, SV_NONE);
-        r->used = f.running;
-        r->max = f.slots;
+        r->used = f.busy.used;
+        r->max = f.busy.slots;
     }
 }
 

@@ -200,18 +200,26 @@ struct lock_view {
     job_id next;              /* the one that gets it; v 0: none */
 };
 /* Everything that decides whether a job runs now, in one snapshot. */
+struct held_view {
+    session_id session;
+    struct sv kind;
+    int64_t n; /* jobs of that kind it holds */
+};
 struct explain_view {
     struct wall now;
     struct job_view job;
-    bool paused; /* its queue */
+    session_id owner; /* of a running job; v 0: it does not run */
+    bool paused;      /* its queue */
     struct wall paused_at;
     const struct gate_view *gates; /* of its lane, all */
     size_t n_gates;
     struct lock_view lock; /* key p NULL: it has none */
     int64_t position;      /* from 1: its place among the ready jobs of its queue; 0: not ready */
     bool position_more;    /* counted up to 100 000 only */
-    const struct session_view *sessions; /* alive, by id */
+    const struct session_view *sessions; /* not ended, dead ones too; by id */
     size_t n_sessions;
+    const struct held_view *held; /* by session */
+    size_t n_held;
 };
 
 /* ---- artifacts and fetches ------------------------------------------------------------------ */

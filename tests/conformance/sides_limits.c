@@ -380,6 +380,9 @@ static void add_explained(struct sides *r, struct side *d, const struct explain_
     for (size_t i = 0; i < v->n_sessions; i++)
         str_addf(&d->text, "session " SV_FMT " alive %d " SV_FMT "\n", SV_ARG(v->sessions[i].name),
                  v->sessions[i].alive, SV_ARG(v->sessions[i].preflight));
+    for (size_t i = 0; i < v->n_held; i++)
+        str_addf(&d->text, "held " SV_FMT " %lld%s\n", SV_ARG(v->held[i].kind),
+                 (long long)v->held[i].n, v->held[i].session.v == v->owner.v ? " owner" : "");
 }
 
 static void ask_explain(struct sides *r)

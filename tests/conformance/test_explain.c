@@ -281,6 +281,38 @@ static void test_explain_locks(void **state)
     end(f, &w);
 }
 
+/* Who holds how many of which kind, and whether somebody lives there. */
+static void test_explain_who_holds_it(void **state)
+{
+    struct fixture *f = *state;
+    struct session w = start(f, "w"), other = start(f, "other");
+    job_id first = add_plain(f, 5);
+    add_plain(f, 4);
+    assert_int_equal(claim(f, &w, "k", 2).n, 2);
+    struct job_spec another = spec("q2", "k2", 0);
+    job_id third = add(f, &another);
+    assert_int_equal(claim(f, &other, "k2", 1).n, 1);
+    job_id waits = add_plain(f, 0);
+    struct explain_view v = explain(f, first);
+    assert_int_equal(v.owner.v, w.id.v);
+    assert_int_equal(v.n_held, 2);
+    assert_int_equal(v.held[0].session.v, w.id.v);
+    assert_sv(v.held[0].kind, "k");
+    assert_int_equal(v.held[0].n, 2);
+    assert_sv(v.held[1].kind, "k2");
+    assert_int_equal(v.held[1].n, 1);
+    assert_int_equal(explain(f, third).owner.v, other.id.v);
+    assert_int_equal(explain(f, waits).owner.v, 0);
+    expire(f, &w);
+    v = explain(f, first);
+    assert_int_equal(v.owner.v, w.id.v);
+    assert_int_equal(v.n_sessions, 2);
+    assert_false(v.sessions[0].alive);
+    assert_true(v.sessions[1].alive);
+    end(f, &other);
+    vanish(&w);
+}
+
 /* ---- workers ---- */
 
 static void test_preflight_is_seen_by_others(void **state)
@@ -360,6 +392,7 @@ int main(void)
         TEST(test_explain_gates_and_their_holders),
         TEST(test_explain_rates),
         TEST(test_explain_locks),
+        TEST(test_explain_who_holds_it),
         TEST(test_preflight_is_seen_by_others),
         TEST(test_a_duty_is_had_by_one),
         TEST(test_workers_note_events),

@@ -22,6 +22,7 @@ static const struct allowance allowed[] = {
     {"list_running", "SCAN job USING INDEX job_running", "only what runs"},
     {"status_running", "SCAN job USING INDEX job_running", "cut off by its limit"},
     {"running_lanes", "SCAN job USING INDEX job_running", "only what runs"},
+    {"explain_held", "SCAN job USING INDEX job_running", "only what runs"},
     {"next_due", "SCAN due", "the first row alone"},
     {"event_at", "SCAN event", "the first row alone"},
     {"last_event_at", "SCAN event", "the last row alone"},
@@ -32,9 +33,10 @@ static const struct allowance allowed[] = {
 /* Sorts that are bounded by something small: the classes, five rows, the jobs of one state, what
  * runs, the locks, what one job left. */
 static const char *const may_sort[] = {
-    "list_queued",    "list_waiting",  "list_running", "list_ended",      "status_classes",
-    "status_running", "status_last",   "metric_sum",   "report_slots",    "report_errors",
-    "report_slowest", "running_lanes", "lock_list",    "explain_holders", "artifacts_of_job"};
+    "list_queued",    "list_waiting",    "list_running",     "list_ended",
+    "status_classes", "status_running",  "status_last",      "metric_sum",
+    "report_slots",   "report_errors",   "report_slowest",   "running_lanes",
+    "lock_list",      "explain_holders", "artifacts_of_job", "explain_held"};
 
 /* The index a statement is meant to use. */
 static const struct {

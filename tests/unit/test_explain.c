@@ -16,6 +16,7 @@ struct world {
     struct session_view session;
     struct gate_view gate;
     struct lease_ref holders[2];
+    struct held_view held[3];
     struct reason *reasons;
     size_t n;
 };
@@ -47,7 +48,8 @@ static int setup(void **state)
                                  .n_gates = 1,
                                  .position = 1,
                                  .sessions = &w->session,
-                                 .n_sessions = 1};
+                                 .n_sessions = 1,
+                                 .held = w->held};
     *state = w;
     return 0;
 }
@@ -114,18 +116,63 @@ static void test_ended(void **state)
     }
 }
 
+/* The job runs on the only worker, which was heard of `ago` seconds ago. */
+static void runs(struct world *w, int64_t ago)
+{
+    w->session.renewed_at = (struct wall){NOW - ago * 1000000};
+    w->session.lease_until = (struct wall){w->session.renewed_at.us + 30000000};
+    w->v.owner = w->session.id;
+    w->v.job.state = JOB_RUNNING;
+    w->v.job.worker = w->session.name;
+    w->v.job.claimed_at = (struct wall){NOW - 5000000};
+    w->v.job.lease_until = w->session.lease_until;
+}
+
 static void test_running(void **state)
 {
     struct world *w = *state;
-    w->v.job.state = JOB_RUNNING;
-    w->v.job.worker = SV("there:2");
-    w->v.job.claimed_at = (struct wall){NOW - 5000000};
-    w->v.job.lease_until = (struct wall){NOW + 30000000};
+    runs(w, 2);
     const struct reason *r = only(w, REASON_RUNNING, "pawl logs -f 42");
-    assert_sv(r->subject, "there:2");
-    assert_int_equal(r->until.us, NOW + 30000000);
+    assert_sv(r->subject, "here:1");
+    assert_int_equal(r->until.us, w->session.lease_until.us);
     assert_true(tells(r, "(5.0s ago)"));
-    assert_true(tells(r, "(in 30s)"));
+    assert_true(tells(r, "(in 28s)"));
+}
+
+/* Nobody of that session lives, or it is over and ended: the next sweep gives the job back. */
+static void test_worker_gone(void **state)
+{
+    struct world *w = *state;
+    struct session_view both[2];
+    runs(w, 2);
+    both[0] = both[1] = w->session;
+    both[0].alive = false;
+    both[1].id.v = 2;
+    w->v.sessions = both;
+    w->v.n_sessions = 2;
+    const struct reason *r = only(w, REASON_WORKER_GONE, NULL);
+    assert_sv(r->subject, "here:1");
+    assert_int_equal(r->since.us, both[0].renewed_at.us);
+    assert_true(tells(r, "(2.0s ago)"));
+    w->v.n_sessions = 1;
+    find(w, REASON_WORKER_GONE);
+    assert_int_equal(w->n, 2);
+    assert_sv(find(w, REASON_NO_WORKER)->fix, "pawl run");
+    w->v.sessions = both + 1; /* the row of its session has ended */
+    assert_int_equal(only(w, REASON_WORKER_GONE, NULL)->since.us, w->v.job.claimed_at.us);
+}
+
+/* Its lease goes on, but a heartbeat or two are missing. */
+static void test_worker_silent(void **state)
+{
+    struct world *w = *state;
+    runs(w, 16);
+    const struct reason *r = only(w, REASON_WORKER_SILENT, "pawl workers");
+    assert_int_equal(r->until.us, w->session.lease_until.us);
+    assert_true(tells(r, "(16s ago)"));
+    assert_true(tells(r, "(in 14s)"));
+    runs(w, 14);
+    only(w, REASON_RUNNING, "pawl logs -f 42");
 }
 
 static void test_blocked(void **state)
@@ -326,13 +373,43 @@ static void test_preflight(void **state)
     only(w, REASON_READY, NULL);
 }
 
+static void holds(struct world *w, size_t i, int64_t session, const char *kind, int64_t n)
+{
+    w->held[i] = (struct held_view){.session = {session}, .kind = sv_of(kind), .n = n};
+    if (w->v.n_held <= i)
+        w->v.n_held = i + 1;
+}
+
 static void test_slots_busy(void **state)
 {
     struct world *w = *state;
-    w->session.running = 4;
+    holds(w, 0, 1, "exec", 4);
     const struct reason *r = only(w, REASON_SLOTS_BUSY, "pawl run");
     assert_int_equal(r->used, 4);
     assert_int_equal(r->max, 4);
+    w->session.pools = SV("does not tell");
+    only(w, REASON_SLOTS_BUSY, "pawl run");
+    w->held[0].session.v = 2; /* somebody else's */
+    only(w, REASON_READY, NULL);
+}
+
+/* What other pools of the worker hold does not count, what shares its own does. */
+static void test_slots_of_a_pool(void **state)
+{
+    struct world *w = *state;
+    w->session.pools = SV("{\"parse\":2,\"*\":3}");
+    holds(w, 0, 1, "parse", 2);
+    holds(w, 1, 1, "exec", 1);
+    only(w, REASON_READY, NULL);
+    holds(w, 2, 1, "noop", 4); /* two of them are claimed ahead */
+    const struct reason *r = only(w, REASON_SLOTS_BUSY, "pawl run");
+    assert_int_equal(r->used, 3);
+    assert_int_equal(r->max, 3);
+    w->v.job.kind = SV("parse");
+    w->session.filter = SV("{}");
+    assert_int_equal(only(w, REASON_SLOTS_BUSY, "pawl run")->max, 2);
+    holds(w, 0, 1, "parse", 1);
+    only(w, REASON_READY, NULL);
 }
 
 /* One free worker is enough; of the others those are told that could run it. */
@@ -340,12 +417,13 @@ static void test_several_workers(void **state)
 {
     struct world *w = *state;
     struct session_view v[3] = {w->session, w->session, w->session};
+    v[2].id.v = 3;
     v[0].filter = SV("{\"queues\":[\"other\"],\"kinds\":[\"exec\"]}");
     v[1].command = COMMAND_PAUSE;
     w->v.sessions = v;
     w->v.n_sessions = 3;
     only(w, REASON_READY, NULL);
-    v[2].running = 4;
+    holds(w, 0, 3, "exec", 4);
     find(w, REASON_SLOTS_BUSY);
     find(w, REASON_WORKERS_PAUSED);
     assert_int_equal(w->n, 2);
@@ -382,17 +460,31 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_ready),          TEST(test_ended),
-        TEST(test_running),        TEST(test_blocked),
-        TEST(test_paused),         TEST(test_waits),
-        TEST(test_gate_full),      TEST(test_rate),
-        TEST(test_throttled),      TEST(test_pace),
-        TEST(test_breaker),        TEST(test_probing),
-        TEST(test_lock),           TEST(test_no_worker),
-        TEST(test_no_pool),        TEST(test_filtered),
-        TEST(test_workers_paused), TEST(test_preflight),
-        TEST(test_slots_busy),     TEST(test_several_workers),
-        TEST(test_together),       TEST(test_every_reason_has_a_test),
+        TEST(test_ready),
+        TEST(test_ended),
+        TEST(test_running),
+        TEST(test_blocked),
+        TEST(test_worker_gone),
+        TEST(test_worker_silent),
+        TEST(test_paused),
+        TEST(test_waits),
+        TEST(test_gate_full),
+        TEST(test_rate),
+        TEST(test_throttled),
+        TEST(test_pace),
+        TEST(test_breaker),
+        TEST(test_probing),
+        TEST(test_lock),
+        TEST(test_no_worker),
+        TEST(test_no_pool),
+        TEST(test_filtered),
+        TEST(test_workers_paused),
+        TEST(test_preflight),
+        TEST(test_slots_busy),
+        TEST(test_slots_of_a_pool),
+        TEST(test_several_workers),
+        TEST(test_together),
+        TEST(test_every_reason_has_a_test),
     };
     return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
 }

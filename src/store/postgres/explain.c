@@ -139,15 +139,31 @@ static int read_position(const struct explaining *x, struct pawl_err *err)
 static int read_sessions(const struct explaining *x, struct pawl_err *err)
 {
     struct session_view *v;
-    size_t n, alive = 0;
-    int rc = pg_sessions_read(x->p, x->a, &v, &n, err);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        if (v[i].alive)
-            v[alive++] = v[i];
+    int rc = pg_sessions_read(x->p, x->a, &v, &x->out->n_sessions, err);
+    if (rc == 0)
+        x->out->sessions = v;
+    return rc;
+}
+
+static int read_held(const struct explaining *x, struct pawl_err *err)
+{
+    AUTO_ARGS a;
+    AUTO_RESULT r = NULL;
+    args_init(&a);
+    arg_i64(&a, x->out->job.id.v);
+    int rc = db_query(x->p, STMT_EXPLAIN_HELD, &a, &r, err);
     if (rc < 0)
         return rc;
-    x->out->sessions = v;
-    x->out->n_sessions = alive;
+    int n = PQntuples(r);
+    struct held_view *v = arena_zalloc(x->a, (size_t)n + 1, sizeof(*v));
+    for (int i = 0; i < n; i++) {
+        v[i] = (struct held_view){
+            .session = {res_i64(r, i, 0)}, .kind = res_copy(r, i, 1, x->a), .n = res_i64(r, i, 2)};
+        if (res_int(r, i, 3))
+            x->out->owner = v[i].session;
+    }
+    x->out->held = v;
+    x->out->n_held = (size_t)n;
     return 0;
 }
 
@@ -155,7 +171,7 @@ int pg_explain(struct store *s, job_id id, struct arena *a, struct explain_view 
                struct pawl_err *err)
 {
     static int (*const steps[])(const struct explaining *, struct pawl_err *) = {
-        read_pause, read_gates, read_lock, read_position, read_sessions};
+        read_pause, read_gates, read_lock, read_position, read_sessions, read_held};
     struct explain_view v = {.now = pg_now(s)};
     struct explaining x = {.p = pg_of(s), .a = a, .out = &v};
     int rc = pg_read_begin(x.p, err);

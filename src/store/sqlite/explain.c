@@ -137,15 +137,37 @@ static int read_sessions(struct sq *q, struct arena *a, struct explain_view *out
                          struct pawl_err *err)
 {
     struct session_view *v;
-    size_t n, alive = 0;
-    if (session_views(q, out->now, a, &v, &n, err) < 0)
+    int rc = session_views(q, out->now, a, &v, &out->n_sessions, err);
+    if (rc == 0)
+        out->sessions = v;
+    return rc;
+}
+
+static int read_held(struct sq *q, job_id id, struct arena *a, struct explain_view *out,
+                     struct pawl_err *err)
+{
+    AUTO_STMT s = stmt_get(q, STMT_EXPLAIN_HELD, err);
+    if (!s)
         return err->code;
-    for (size_t i = 0; i < n; i++)
-        if (v[i].alive)
-            v[alive++] = v[i];
-    out->sessions = v;
-    out->n_sessions = alive;
-    return 0;
+    AUTO_FREE struct held_view *v = NULL;
+    size_t n = 0, cap = 0;
+    int rc;
+    sqlite3_bind_int64(s, 1, id.v);
+    while ((rc = stmt_step(q, s, err, "explain")) == 1) {
+        ARRAY_GROW(v, n, cap);
+        v[n] = (struct held_view){.session = {sqlite3_column_int64(s, 0)},
+                                  .kind = column_copy(s, 1, a),
+                                  .n = sqlite3_column_int64(s, 2)};
+        if (sqlite3_column_int(s, 3))
+            out->owner = v[n].session;
+        n++;
+    }
+    struct held_view *kept = arena_alloc(a, (n + 1) * sizeof(*kept));
+    if (n)
+        memcpy(kept, v, n * sizeof(*kept));
+    out->held = kept;
+    out->n_held = n;
+    return rc;
 }
 
 static int explain_in(struct sq *q, job_id id, struct arena *a, struct explain_view *out,
@@ -154,7 +176,8 @@ static int explain_in(struct sq *q, job_id id, struct arena *a, struct explain_v
     struct place p = {0};
     if (store_job_get(&q->base, id, a, &out->job, err) < 0 ||
         read_place(q, id, a, &p, out, err) < 0 || read_position(q, id, &p, out, err) < 0 ||
-        read_lock(q, &p, a, out, err) < 0 || read_gates(q, a, out, err) < 0)
+        read_lock(q, &p, a, out, err) < 0 || read_gates(q, a, out, err) < 0 ||
+        read_held(q, id, a, out, err) < 0)
         return err->code;
     return read_sessions(q, a, out, err);
 }

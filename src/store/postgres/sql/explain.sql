@@ -21,6 +21,13 @@ FROM unnest($1::bigint[]) WITH ORDINALITY u (id, o)
      LEFT JOIN LATERAL (SELECT * FROM pawl.gate WHERE gate.id = u.id OFFSET 0) g ON true
 ORDER BY u.o;
 
+-- Who holds how many of which kind, and of $1 itself.
+-- name: explain_held
+SELECT j.owner, l.kind, count(*), max((j.id = $1::bigint)::int)
+FROM (SELECT owner, lane, id FROM pawl.job WHERE state = 3 OFFSET 0) j CROSS JOIN LATERAL
+     (SELECT kind FROM pawl.lane WHERE lane.id = j.lane OFFSET 0) l
+GROUP BY j.owner, l.kind ORDER BY j.owner, l.kind;
+
 -- How many ready jobs of the queue come before (rank, id), 100 000 at most. Lanes that only a wake tells
 -- of count too.
 -- name: explain_position

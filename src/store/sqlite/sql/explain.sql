@@ -16,6 +16,12 @@ SELECT count(*) FROM
           CROSS JOIN job j INDEXED BY job_ready ON j.lane = l.id
      WHERE c.queue = ?1 AND l.head_id IS NOT NULL AND j.state = 1 AND j.priority = ?2 AND j.id < ?3
      LIMIT ?4);
+-- Who holds how many of which kind, and of ?1 itself.
+-- name: explain_held
+SELECT j.owner, c.kind, count(*), max(j.id = ?1)
+FROM (SELECT owner, lane, id FROM job INDEXED BY job_running WHERE state = 3) j
+     CROSS JOIN lane l ON l.id = j.lane CROSS JOIN class c ON c.id = l.class
+GROUP BY j.owner, c.kind ORDER BY j.owner, c.kind;
 -- name: explain_gate
 SELECT g.id, l.name, g.value, l.text, g.why, g.tat, g.interval_us, g.cut_at, g.raised_at, g.held_until, g.held_at,
        g.held_n, g.held_asked, g.breaker, g.since, g.until, g.failures, g.opens, g.epoch,
