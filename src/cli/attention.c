@@ -23,6 +23,11 @@ static void tell(const struct attention *t, const char *fmt, ...)
     t->each(t->c, sv_of(line));
 }
 
+static const char *s_of(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 static int64_t ready(const int64_t n[N_JOB_STATES])
 {
     return n[JOB_QUEUED] + n[JOB_WAITING];
@@ -32,21 +37,29 @@ static void unknown_kinds(const struct attention *t, const struct status_view *s
 {
     for (size_t i = 0; i < s->n_classes; i++) {
         const struct class_view *v = &s->classes[i];
-        if (ready(v->n) && !kind_known(t->c, s, v->kind))
-            tell(t,
-                 "%lld jobs of kind '" SV_FMT "' in queue '" SV_FMT
-                 "' that no worker knows: add it to kinds: in pawl.yaml, or pawl cancel --kind "
-                 "'" SV_FMT "'",
-                 (long long)ready(v->n), SV_ARG(v->kind), SV_ARG(v->queue), SV_ARG(v->kind));
+        AUTO_STR struct str word = STR_INIT(STR_LINE);
+        if (!ready(v->n) || kind_known(t->c, s, v->kind))
+            continue;
+        text_shell(&word, v->kind);
+        tell(t,
+             "%lld job%s of kind '" SV_FMT "' in queue '" SV_FMT
+             "' that no worker knows: add it to kinds: in pawl.yaml, or pawl cancel --kind %s",
+             (long long)ready(v->n), s_of(ready(v->n)), SV_ARG(v->kind), SV_ARG(v->queue),
+             str_cstr(&word));
     }
 }
 
 static void paused_queues(const struct attention *t, const struct queue_row *rows, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if (rows[i].paused && ready(rows[i].n))
-            tell(t, "queue '" SV_FMT "' is paused with %lld jobs: pawl resume '" SV_FMT "'",
-                 SV_ARG(rows[i].queue), (long long)ready(rows[i].n), SV_ARG(rows[i].queue));
+    for (size_t i = 0; i < n; i++) {
+        AUTO_STR struct str word = STR_INIT(STR_LINE);
+        if (!rows[i].paused || !ready(rows[i].n))
+            continue;
+        text_shell(&word, rows[i].queue);
+        tell(t, "queue '" SV_FMT "' is paused with %lld job%s: pawl resume %s",
+             SV_ARG(rows[i].queue), (long long)ready(rows[i].n), s_of(ready(rows[i].n)),
+             str_cstr(&word));
+    }
 }
 
 static void dead_workers(const struct attention *t, const struct status_view *s)
@@ -56,9 +69,9 @@ static void dead_workers(const struct attention *t, const struct status_view *s)
         int64_t held = v->alive ? 0 : worker_running(s, v);
         if (held)
             tell(t,
-                 "worker '" SV_FMT "' died holding %lld jobs, the next worker takes them over: "
+                 "worker '" SV_FMT "' died holding %lld job%s, the next worker takes %s over: "
                  "pawl run",
-                 SV_ARG(v->name), (long long)held);
+                 SV_ARG(v->name), (long long)held, s_of(held), held == 1 ? "it" : "them");
     }
 }
 
@@ -72,7 +85,7 @@ static void no_worker(const struct attention *t, const struct status_view *s,
     for (size_t i = 0; i < n; i++)
         jobs += rows[i].paused ? 0 : ready(rows[i].n);
     if (jobs)
-        tell(t, "%lld jobs and no worker: pawl run", (long long)jobs);
+        tell(t, "%lld job%s and no worker: pawl run", (long long)jobs, s_of(jobs));
 }
 
 static void open_breaker(const struct attention *t, const struct gate_view *g)
@@ -92,8 +105,9 @@ static void open_breakers(const struct attention *t, const struct gate_list *gat
         if (gates->v[i].state.breaker != BREAKER_CLOSED && n++ < BREAKERS_SHOWN)
             open_breaker(t, &gates->v[i]);
     if (n > BREAKERS_SHOWN)
-        tell(t, "and %s%zu more breakers: pawl breaker list",
-             gates->shut > (int64_t)gates->n ? "at least " : "", n - BREAKERS_SHOWN);
+        tell(t, "and %s%zu more breaker%s: pawl breaker list",
+             gates->shut > (int64_t)gates->n ? "at least " : "", n - BREAKERS_SHOWN,
+             s_of((int64_t)n - BREAKERS_SHOWN));
 }
 
 static void preflights(const struct attention *t, const struct status_view *s)
@@ -128,9 +142,9 @@ void status_attention(struct cli *c, const struct status_view *s, const struct q
     paused_queues(&t, rows, n);
     if (s->poisoned)
         tell(&t,
-             "%lld poison jobs, each killed its workers: pawl list --state failed --error "
+             "%lld poison job%s, each killed its workers: pawl list --state failed --error "
              "poison",
-             (long long)s->poisoned);
+             (long long)s->poisoned, s_of(s->poisoned));
     open_breakers(&t, gates);
     preflights(&t, s);
     dead_workers(&t, s);

@@ -140,11 +140,12 @@ static int check_workers(struct cli *c, struct pawl_err *err)
     int rc = c->store->ops->status(c->store, WORKERS_RUNNING_MAX, &a, &s, err);
     for (size_t i = 0; rc == 0 && i < s.n_sessions; i++) {
         const struct session_view *v = &s.sessions[i];
+        int64_t held = worker_running(&s, v);
         alive += v->alive;
         if (!v->alive)
             tell(c, ADVICE_WARN, "worker",
-                 "'" SV_FMT "' is dead and holds %lld jobs until a worker sweeps it up: pawl run",
-                 SV_ARG(v->name), (long long)worker_running(&s, v));
+                 "'" SV_FMT "' is dead and holds %lld job%s until a worker sweeps it up: pawl run",
+                 SV_ARG(v->name), (long long)held, held == 1 ? "" : "s");
     }
     if (rc == 0)
         tell(c, ADVICE_OK, "workers", "%zu alive", alive);

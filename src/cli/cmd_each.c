@@ -297,8 +297,8 @@ static int conclude(struct line *l, struct pawl_err *err)
         return err->code;
     }
     if (failed) {
-        err_set(err, PAWL_EJOBS_FAILED, "%lld of %lld jobs failed, %lld done%s", (long long)failed,
-                (long long)total, (long long)done,
+        err_set(err, PAWL_EJOBS_FAILED, "%lld of %lld job%s failed, %lld done%s", (long long)failed,
+                (long long)total, total == 1 ? "" : "s", (long long)done,
                 l->ends.halted_at ? ", the others were not started" : "");
         return err_hint(err, "the same line again %s",
                         l->ends.halted_at ? "goes on" : "repeats them");

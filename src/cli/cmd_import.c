@@ -67,8 +67,8 @@ static void progress(struct import *im)
         return;
     if (im->size)
         str_addf(&s, "%3d %%  ", (int)(im->in.bytes * 100 / im->size));
-    str_addf(&s, "%lld lines, %lld added, %lld known, %.0f/s", (long long)im->in.number,
-             (long long)im->added, (long long)im->known,
+    str_addf(&s, "%lld line%s, %lld added, %lld known, %.0f/s", (long long)im->in.number,
+             im->in.number == 1 ? "" : "s", (long long)im->added, (long long)im->known,
              meter_per_second(&im->meter, im->added + im->known));
     meter_draw(&im->meter, str_sv(&s));
 }
@@ -203,7 +203,8 @@ static int import_all(struct import *im, struct pawl_err *err)
         if (out_is_json(&im->c->out))
             print_json(im);
         if (!err->hint[0] && (im->added || im->known))
-            err_hint(err, "%lld lines were added before", (long long)im->added);
+            err_hint(err, "%lld line%s added before", (long long)im->added,
+                     im->added == 1 ? " was" : "s were");
         return rc;
     }
     summarize(im);

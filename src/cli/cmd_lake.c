@@ -120,8 +120,9 @@ static void say_compacted(struct cli *c, const struct segments *all,
         out_object(&c->out, str_sv(&s));
         return;
     }
-    str_addf(&s, "%zu segments: %lld removed, %lld cut, %lld copied without what is dead, ", all->n,
-             (long long)r->removed, (long long)r->cut, (long long)r->moved);
+    str_addf(&s, "%zu segment%s: %lld removed, %lld cut, %lld copied without what is dead, ",
+             all->n, all->n == 1 ? "" : "s", (long long)r->removed, (long long)r->cut,
+             (long long)r->moved);
     words_bytes(&s, r->bytes);
     str_adds(&s, " given back");
     if (r->left)

@@ -201,7 +201,8 @@ static void show_table(struct cli *c, const struct limit_view *l, const struct g
         gate_row(&t, &g->v[i], now);
     table_end(&t);
     if (g->gates > (int64_t)g->n)
-        cli_say(c, "… %lld more gates", (long long)(g->gates - (int64_t)g->n));
+        cli_say(c, "… %lld more gate%s", (long long)(g->gates - (int64_t)g->n),
+                g->gates - (int64_t)g->n == 1 ? "" : "s");
 }
 
 static int show(struct cli *c, struct arena *a, struct pawl_err *err)

@@ -71,7 +71,8 @@ static void put_attempt(struct str *s, const struct attempt_view *a)
     str_adds(s, "  on ");
     text_safe(s, a->worker.p ? a->worker : SV("-"), 0);
     if (a->log_bytes)
-        str_addf(s, "  %lld bytes of output", (long long)a->log_bytes);
+        str_addf(s, "  %lld byte%s of output", (long long)a->log_bytes,
+                 a->log_bytes == 1 ? "" : "s");
     if (a->error.p) {
         str_adds(s, "\n     ");
         text_safe(s, a->error, 0);

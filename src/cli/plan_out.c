@@ -29,7 +29,8 @@ static void put_holds(struct str *s, const struct limit_spec *limit)
 static void put_gate(struct str *s, const struct plan *p, size_t gate)
 {
     if (gate == SIZE_MAX) {
-        str_addf(s, "the %lld slots of a worker (fetch.slots)", (long long)p->slots);
+        str_addf(s, "the %lld slot%s of a worker (fetch.slots)", (long long)p->slots,
+                 p->slots == 1 ? "" : "s");
         return;
     }
     const struct plan_gate *g = &p->gates[gate];
@@ -136,7 +137,7 @@ void plan_print(struct cli *c, const struct plan *p, size_t shown)
         host_row(&t, p, v[i]);
     if (some < n) {
         struct tally_entry rest = sum_rest((const struct tally_entry *const *)v, some, n);
-        str_addf(&name, "%zu others", n - some);
+        str_addf(&name, "%zu other%s", n - some, n - some == 1 ? "" : "s");
         rest.name = str_sv(&name);
         host_row(&t, p, &rest);
     }

@@ -241,8 +241,8 @@ static void tell_drain(struct look_at *l, const struct seen *s, const struct ale
     parse(&doc, s->e.detail);
     text_safe(&text, s->e.worker, ALERT_TEXT_MAX);
     if (stuck)
-        str_addf(&message, "drain stuck: only a person can move %lld jobs; ",
-                 (long long)number(&doc, "stuck"));
+        str_addf(&message, "drain stuck: only a person can move %lld job%s; ",
+                 (long long)number(&doc, "stuck"), number(&doc, "stuck") == 1 ? "" : "s");
     else
         str_adds(&message, "drained: ");
     str_addf(&message, "%lld done, %lld failed", (long long)number(&doc, "done"),

@@ -42,8 +42,9 @@ static void tell_rate(struct alerts *a, const struct alert_conf *alert, struct s
     AUTO_STR struct str text = STR_INIT(STR_LINE), message = STR_INIT(STR_LINE),
                         detail = STR_INIT(STR_LINE);
     text_safe(&text, queue, ALERT_TEXT_MAX);
-    str_addf(&message, "%lld of %lld jobs of %s failed for good in 5 minutes (%lld %%)",
-             (long long)failed, (long long)all, str_cstr(&text), (long long)(failed * 100 / all));
+    str_addf(&message, "%lld of %lld job%s of %s failed for good in 5 minutes (%lld %%)",
+             (long long)failed, (long long)all, all == 1 ? "" : "s", str_cstr(&text),
+             (long long)(failed * 100 / all));
     struct jw w = jw_make(&detail);
     jw_object(&w);
     jw_kstring(&w, "queue", queue);

@@ -35,9 +35,9 @@ fill() {
     pawl -q pause held
     printf 'disk_reserve: 1TiB\n' >>pawl.yaml
     try 0 status
-    prints "! queue 'held' is paused with 1 jobs: pawl resume 'held'"
-    prints "! 1 jobs of kind 'mystery'"
-    prints "! 1 jobs and no worker: pawl run"
+    prints "! queue 'held' is paused with 1 job: pawl resume held"
+    prints "! 1 job of kind 'mystery'"
+    prints "! 1 job and no worker: pawl run"
     on_postgres || prints "disk_reserve" # of the file's disk
 }
 
@@ -59,7 +59,7 @@ fill() {
     background run -q
     wait_for test -e again
     kill -KILL "$pid"
-    wait_for eval '"$PAWL" status | grep -q "died holding 1 jobs"'
+    wait_for eval '"$PAWL" status | grep -q "died holding 1 job, the next worker takes it over"'
     try 0 workers
     prints dead
     try 0 run -q --drain
@@ -76,7 +76,7 @@ fill() {
     kill -KILL "$pid"
     try 0 run -q --drain --no-fail
     try 0 status
-    prints "! 1 poison jobs"
+    prints "! 1 poison job,"
     try 0 list --state failed --error poison -o ndjson
     same 1 "$(json 'd["id"]')"
 }
