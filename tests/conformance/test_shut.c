@@ -17,9 +17,11 @@ static void test_a_rate_goes_by_the_stores_time(void **state)
     int64_t began = r.leases[0].claimed_at.us, last = began;
     assert_int_equal(r.n, 2);
     r = take(f, &w, 99);
-    assert_int_equal(r.n, 0);
-    assert_in_range(r.next_due.us, 1, 100000);
-    int got = 2;
+    if (r.n) /* this machine is slow */
+        assert_true(r.leases[0].claimed_at.us - began >= 50000);
+    else
+        assert_in_range(r.next_due.us, 1, 100000);
+    int got = 2 + (int)r.n;
     while (got < 10) {
         r = take(f, &w, 99);
         got += (int)r.n;
