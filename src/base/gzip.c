@@ -1,5 +1,6 @@
 #include "gzip.h"
 
+#include "crc32.h"
 #include "mem.h"
 #include <zlib.h>
 
@@ -58,6 +59,60 @@ int64_t inflater_given(const struct inflater *z)
     return (int64_t)z->z.total_out;
 }
 
+/* ---- members that are stored ---- */
+
+enum { HEAD = 10, BLOCK_HEAD = 5, TAIL = 8, BLOCK_LAST = 1, BLOCK_KIND = 6 };
+
+static uint32_t get(const char *p, int n)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < n; i++)
+        v |= (uint32_t)(unsigned char)p[i] << (8 * i);
+    return v;
+}
+
+/* The length of the stored block at `p`, without its head; -1: there is none. */
+static int64_t block_length(const char *p, size_t n)
+{
+    if (n < BLOCK_HEAD || (p[0] & BLOCK_KIND) || (get(p + 1, 2) ^ get(p + 3, 2)) != 0xffff)
+        return -1;
+    int64_t length = get(p + 1, 2);
+    return length <= (int64_t)(n - BLOCK_HEAD) ? length : -1;
+}
+
+size_t gzip_stored(struct sv in)
+{
+    static const char begin[4] = {0x1f, (char)0x8b, 8, 0}; /* nothing optional in the head */
+    uint32_t crc = 0, size = 0;
+    bool last = false;
+    size_t at = HEAD;
+    if (in.n < HEAD || memcmp(in.p, begin, sizeof(begin)) != 0)
+        return 0;
+    while (!last) {
+        int64_t n = block_length(in.p + at, in.n - at);
+        if (n < 0)
+            return 0;
+        last = in.p[at] & BLOCK_LAST;
+        crc = crc32_add(crc, sv_make(in.p + at + BLOCK_HEAD, (size_t)n));
+        size += (uint32_t)n;
+        at += BLOCK_HEAD + (size_t)n;
+    }
+    bool sound = in.n - at >= TAIL && get(in.p + at, 4) == crc && get(in.p + at + 4, 4) == size;
+    return sound ? at + TAIL : 0;
+}
+
+struct sv gzip_stored_next(struct sv *member)
+{
+    struct sv m = *member;
+    if (m.n <= TAIL)
+        return SV_NONE;
+    if (m.p[0] == 0x1f) /* its head: no stored block begins so */
+        m = sv_make(m.p + HEAD, m.n - HEAD);
+    size_t n = get(m.p + 1, 2);
+    *member = sv_make(m.p + BLOCK_HEAD + n, m.n - BLOCK_HEAD - n);
+    return sv_make(m.p + BLOCK_HEAD, n);
+}
+
 /* ---- writing ---- */
 
 enum { STORED_MAX = 65535, CHUNK = 32 << 10, GZIP_BITS = 15 + 16, MEMORY = 8 };
@@ -70,7 +125,7 @@ struct gzip_out {
     int64_t left;  /* of the member */
     int64_t size;  /* of all of it */
     unsigned rest; /* of the stored block that was begun */
-    uLong crc;
+    uint32_t crc;
     z_stream z; /* state NULL: not yet needed */
     char chunk[CHUNK];
 };
@@ -96,7 +151,7 @@ void gzip_begin(struct gzip_out *g, int64_t size, bool squeeze)
     g->squeeze = squeeze;
     g->left = g->size = size;
     g->rest = 0;
-    g->crc = crc32(0, NULL, 0);
+    g->crc = 0;
     if (!squeeze)
         return;
     int rc = g->z.state
@@ -145,7 +200,7 @@ static int store_head(struct gzip_out *g, struct pawl_err *err)
 
 static int store(struct gzip_out *g, struct sv bytes, struct pawl_err *err)
 {
-    g->crc = crc32_z(g->crc, (const unsigned char *)bytes.p, bytes.n);
+    g->crc = crc32_add(g->crc, bytes);
     while (bytes.n) {
         int rc = g->rest ? 0 : store_head(g, err);
         size_t n = bytes.n < g->rest ? bytes.n : g->rest;
@@ -191,7 +246,7 @@ int gzip_end(struct gzip_out *g, struct pawl_err *err)
     if (g->squeeze)
         return squeeze(g, SV(""), Z_FINISH, err);
     int rc = g->size ? 0 : store_head(g, err);
-    put_u32(tail, (uint32_t)g->crc);
+    put_u32(tail, g->crc);
     put_u32(tail + 4, (uint32_t)g->size);
     return rc < 0 ? rc : g->put(g->arg, sv_make(tail, sizeof(tail)), err);
 }

@@ -1,5 +1,5 @@
-/* DEFLATE and its wrappers (RFC 1950 to 1952), the only user of zlib: reading in all three, writing
- * as members of gzip. Everything streams; nothing here knows files. */
+/* DEFLATE and its wrappers (RFC 1950 to 1952): reading in all three, writing as members of gzip.
+ * Everything streams; nothing here knows files. */
 #ifndef PAWL_BASE_GZIP_H
 #define PAWL_BASE_GZIP_H
 
@@ -26,6 +26,13 @@ enum inflate_end inflater_run(struct inflater *z, struct sv *in, char *out, size
 /* Of this stream so far. */
 int64_t inflater_taken(const struct inflater *z);
 int64_t inflater_given(const struct inflater *z);
+
+/* The short way for members whose bytes are stored as they are, if all of one is at hand. The
+ * length of the member at the front of `in`, if it is whole and sound and has stored blocks alone;
+ * 0: the inflater will tell what it is. */
+size_t gzip_stored(struct sv in);
+/* What is inside of such a member, block by block; *member goes on behind it. p NULL: no more. */
+struct sv gzip_stored_next(struct sv *member);
 
 /* ---- writing ---- */
 

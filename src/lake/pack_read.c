@@ -152,10 +152,29 @@ static int broken(struct pawl_err *err, const char *why)
     return err_set(err, PAWL_ECORRUPT, "%s", why);
 }
 
+/* Members that are stored, at the front of what was read: nothing has to be copied. 1: enough. */
+static int pass_stored(struct member *m, struct sv *bytes, struct pawl_err *err)
+{
+    int rc = 0;
+    for (size_t n; rc == 0 && bytes->n && (m->many || !m->over) && (n = gzip_stored(*bytes));) {
+        struct sv block, member = sv_make(bytes->p, n);
+        while (rc == 0 && m->each && (block = gzip_stored_next(&member)).p)
+            rc = block.n ? m->each(m->arg, block, err) : 0;
+        *bytes = sv_make(bytes->p + n, bytes->n - n);
+        m->taken += (int64_t)n;
+        m->over = true;
+    }
+    m->enough = rc > 0;
+    return rc;
+}
+
 static int inflate_piece(void *arg, struct sv bytes, struct pawl_err *err)
 {
     struct member *m = arg;
     size_t made = 0;
+    int rc = m->over || !m->taken ? pass_stored(m, &bytes, err) : 0;
+    if (rc != 0 || !bytes.n)
+        return rc;
     do {
         size_t before = bytes.n;
         if (m->over && !m->many)
@@ -167,7 +186,7 @@ static int inflate_piece(void *arg, struct sv bytes, struct pawl_err *err)
         m->over = e == INFLATE_OVER;
         if (e == INFLATE_BAD)
             return broken(err, "it cannot be decoded");
-        int rc = made && m->each ? m->each(m->arg, sv_make(m->p->piece, made), err) : 0;
+        rc = made && m->each ? m->each(m->arg, sv_make(m->p->piece, made), err) : 0;
         m->enough = rc > 0;
         if (rc != 0)
             return rc;
@@ -288,7 +307,8 @@ static int parse_head(struct parsing *p, struct sv *bytes, struct pawl_err *err)
 {
     struct str *head = &p->out->head;
     size_t before = head->len, from = before < 3 ? 0 : before - 3;
-    str_add(head, *bytes);
+    const char *whole = before ? NULL : memmem(bytes->p, bytes->n, "\r\n\r\n", 4);
+    str_add(head, whole ? sv_make(bytes->p, (size_t)(whole - bytes->p) + 4) : *bytes);
     const char *end =
         head->len < 4 ? NULL : memmem(head->p + from, head->len - from, "\r\n\r\n", 4);
     if (!end && (head->overflow || head->len > RECORD_ROOM))

@@ -2,6 +2,7 @@
  * it is cut into pieces; what is damaged is told. */
 #include "unit.h"
 
+#include "crc32.h"
 #include "gzip.h"
 #include "mem.h"
 
@@ -79,6 +80,56 @@ static void members_come_back(void **state)
     gzip_out_free(g);
 }
 
+/* Bit by bit, as RFC 1952 has it. */
+static uint32_t slow_crc(struct sv bytes)
+{
+    uint32_t crc = ~0U;
+    for (size_t i = 0; i < bytes.n; i++) {
+        crc ^= (unsigned char)bytes.p[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    return ~crc;
+}
+
+static void check_sums_of_every_length(void **state)
+{
+    (void)state;
+    AUTO_FREE char *p = bytes_of(1000);
+    assert_int_equal(crc32_add(0, SV("123456789")), 0xcbf43926);
+    for (size_t n = 0; n < 400; n++) {
+        struct sv all = sv_make(p + n % 17, n);
+        size_t cut = n * 5 / 7;
+        uint32_t first = crc32_add(0, sv_make(all.p, cut));
+        assert_int_equal(crc32_add(0, all), slow_crc(all));
+        assert_int_equal(crc32_add(first, sv_make(all.p + cut, n - cut)), slow_crc(all));
+    }
+}
+
+static void stored_members_need_no_inflater(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 65535, 65536, MOST};
+    AUTO_FREE char *p = bytes_of(MOST);
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        AUTO_STR struct str all = STR_INIT(1 << 20), out = STR_INIT(1 << 20);
+        struct gzip_out *g = gzip_out_new(1, to_str, &all);
+        write_member(g, sv_make(p, sizes[i]), 777, false);
+        struct sv block, member = str_sv(&all);
+        size_t n = all.len;
+        assert_int_equal(gzip_stored(member), n);
+        assert_int_equal(gzip_stored(sv_make(all.p, n - 1)), 0);
+        while ((block = gzip_stored_next(&member)).p)
+            str_add(&out, block);
+        assert_int_equal(out.len, sizes[i]);
+        assert_true(!out.len || !memcmp(out.p, p, out.len));
+        write_member(g, SV("behind it"), 777, true);
+        assert_int_equal(gzip_stored(str_sv(&all)), n);
+        assert_int_equal(gzip_stored(sv_make(all.p + n, all.len - n)), 0);
+        gzip_out_free(g);
+    }
+}
+
 static void damage_is_told(void **state)
 {
     (void)state;
@@ -91,6 +142,7 @@ static void damage_is_told(void **state)
         struct inflater *z = inflater_new(INFLATE_GZIP);
         struct sv in = str_sv(&all);
         all.p[at] ^= 1;
+        assert_int_equal(gzip_stored(in), 0);
         assert_int_equal(read_member(z, &in, SIZE_MAX, &out), INFLATE_BAD);
         all.p[at] ^= 1;
         inflater_free(z);
@@ -115,6 +167,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_come_back),
+        cmocka_unit_test(check_sums_of_every_length),
+        cmocka_unit_test(stored_members_need_no_inflater),
         cmocka_unit_test(damage_is_told),
         cmocka_unit_test(sizes_are_kept_to),
     };
