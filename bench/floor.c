@@ -12,12 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 static sqlite3 *db;
 static const char *file;
-static int64_t statements, rows, commits, checkpoints;
+static int64_t statements, rows, commits, checkpoints, log_frames;
 
 static _Noreturn void die(const char *what)
 {
@@ -68,12 +67,22 @@ static int64_t now_us(void)
     return (int64_t)(seconds() * 1e6);
 }
 
+static int on_commit(void *arg, sqlite3 *of, const char *name, int frames)
+{
+    (void)arg;
+    (void)of;
+    (void)name;
+    log_frames = frames;
+    return SQLITE_OK;
+}
+
 static void open_db(void)
 {
     if (sqlite3_open(file, &db) != SQLITE_OK)
         die("open");
     sql("PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
         "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=-32768; PRAGMA temp_store=MEMORY");
+    sqlite3_wal_hook(db, on_commit, NULL);
     sql(migrations[0].sql);
 }
 
@@ -81,11 +90,8 @@ static void commit(void)
 {
     sql("COMMIT");
     commits++;
-    char wal[4096];
-    struct stat st;
-    snprintf(wal, sizeof(wal), "%s-wal", file);
-    if (stat(wal, &st) == 0 && st.st_size > 16 << 20) {
-        sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (log_frames * (4096 + 24LL) > 16 << 20) {
+        sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
         checkpoints++;
     }
 }

@@ -311,6 +311,8 @@ static int open_checked(struct sq *q, bool exists, bool create, struct pawl_err 
         rc = prepare_schema(q, create, err);
     if (!rc)
         rc = pin_settings(q, err);
+    if (!rc)
+        tx_watch_log(q);
     return rc;
 }
 

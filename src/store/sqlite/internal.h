@@ -139,6 +139,7 @@ struct sq {
     bool wake;   /* somebody must hear of this transaction */
     bool broken; /* I12: a commit failed; `cause` says why */
     struct pawl_err cause;
+    int log_frames; /* of the write-ahead log, all processes' together, after our last commit */
     uint64_t tx_no; /* grows with every transaction and rollback */
     uint64_t claim_no;
     uint64_t gates_no;            /* grows when what is known of gates may be void */
@@ -208,6 +209,7 @@ int op_end(struct sq *q, int rc, struct pawl_err *err);
 int group_begin(struct store *s, struct pawl_err *err);
 int group_commit(struct store *s, struct pawl_err *err);
 void group_abort(struct store *s);
+void tx_watch_log(struct sq *q); /* after the settings, which take such watchers away */
 /* A consistent snapshot for several reads; may be nested. */
 int read_begin(struct sq *q, struct pawl_err *err);
 void read_end(struct sq *q);
