@@ -147,6 +147,9 @@ int url_list_rewind(struct url_list *l, struct pawl_err *err)
     return 0;
 }
 
+/* Editors of another system begin a file with it. */
+static const struct sv bom = {"\xef\xbb\xbf", 3};
+
 static enum url_got next_argument(struct url_list *l, struct sv *out)
 {
     if (l->next >= l->c->args.n_pos)
@@ -165,6 +168,8 @@ static int next_line(struct url_list *l, struct sv *out, enum url_got *got, stru
     while (rc == 0) {
         switch (lines_next(&l->in, &line)) {
         case LINES_ONE:
+            if (l->in.number == 1 && sv_starts(line, bom))
+                line = sv_make(line.p + bom.n, line.n - bom.n);
             line = sv_trim(line);
             if (!line.n || line.p[0] == '#')
                 continue;

@@ -48,7 +48,7 @@ struct sink;
 /* What the lake says of bytes that are now complete, durable and named (I10). Lasts for the call.
  */
 struct kept {
-    int rc;               /* < 0: not kept; FULL: there is no room, which is nobody's fault */
+    int rc;               /* < 0: not kept; FULL: the lake takes nothing now, nobody's fault */
     const char *message;  /* of the error */
     struct artifact what; /* name and type as they were given */
 };

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <locale.h>
+#include <strings.h>
 
 enum { URL_MAX_BYTES = 16 << 10 };
 
@@ -18,6 +19,8 @@ static int refuse(const char *url, const char *why, struct pawl_err *err)
     return err_set(err, PAWL_EINPUT, "\"%s\": %s", str_cstr(&shown), why);
 }
 
+static const char ports[] = "ports are 80, 443 and 1024 to 65535";
+
 static int check_port(CURLU *u, const char *url, struct pawl_err *err)
 {
     char *text = NULL;
@@ -26,7 +29,7 @@ static int check_port(CURLU *u, const char *url, struct pawl_err *err)
     bool ok = code == CURLUE_OK && sv_to_i64(sv_of(text), 1, 65535, &port) == 0 &&
               (port == 80 || port == 443 || port >= 1024);
     curl_free(text);
-    return ok ? 0 : refuse(url, "ports are 80, 443 and 1024 to 65535", err);
+    return ok ? 0 : refuse(url, ports, err);
 }
 
 static int check_scheme(CURLU *u, const char *url, struct pawl_err *err)
@@ -49,7 +52,13 @@ static int parse(CURLU *u, const char *url, struct pawl_err *err)
         return refuse(url, "no user or password in a URL", err);
     if (code == CURLUE_UNSUPPORTED_SCHEME)
         return refuse(url, "only http and https", err);
-    return refuse(url, "is not a URL with http:// or https:// in front", err);
+    if (code == CURLUE_BAD_PORT_NUMBER)
+        return refuse(url, ports, err);
+    bool begun = !strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8);
+    return refuse(url,
+                  begun ? "has a space, a control character or a host that is none in it"
+                        : "is not a URL with http:// or https:// in front",
+                  err);
 }
 
 /* A name in another script becomes the one that is looked up, so that a host has one name. libcurl

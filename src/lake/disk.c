@@ -134,7 +134,7 @@ int disk_error(struct pawl_err *err, int errno_, const char *fmt, ...)
                        "%s: a symbolic link or a stranger's file where the lake has its own", what);
     if (errno_ == ENOSYS)
         return err_errno(err, PAWL_EIO, errno_, "%s: openat2 is needed (Linux 5.6)", what);
-    bool full = errno_ == ENOSPC || errno_ == EDQUOT;
+    bool full = errno_ == ENOSPC || errno_ == EDQUOT || errno_ == EROFS;
     return err_errno(err, full ? PAWL_EFULL : PAWL_EIO, errno_, "%s", what);
 }
 

@@ -30,8 +30,8 @@ struct disk {
 };
 extern const struct disk disk_real;
 
-/* FULL for what says that there is no room, else IO; errno_ is appended. ELOOP and ENOTDIR
- * are told as what they mean here: something planted. */
+/* FULL for what says that the file system takes nothing now, else IO; errno_ is appended. ELOOP and
+ * ENOTDIR are told as what they mean here: something planted. */
 int disk_error(struct pawl_err *err, int errno_, const char *fmt, ...) PAWL_PRINTF(3, 4);
 /* Something else lies where a file of the lake should. IO, without an errno. */
 int disk_not_file(struct pawl_err *err, const struct stat *st, const char *name);

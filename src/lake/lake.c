@@ -223,6 +223,8 @@ int lake_free_bytes(struct lake *l, int64_t *out, struct pawl_err *err)
     struct statvfs fs;
     if (fstatvfs(l->root, &fs) < 0)
         return disk_error(err, errno, "cannot look at the file system of %s", l->path);
+    if (fs.f_flag & ST_RDONLY)
+        return disk_error(err, EROFS, "cannot write to %s", l->path);
     unsigned long long n = (unsigned long long)fs.f_bavail * fs.f_frsize;
     *out = n > INT64_MAX ? INT64_MAX : (int64_t)n;
     return 0;

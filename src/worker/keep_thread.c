@@ -47,7 +47,8 @@ static int open_handle(const struct keeping *k, struct lake **out, struct pawl_e
                                    .mode = keep_packs(k->w) ? LAKE_PACK : LAKE_FILES,
                                    .segment_bytes = c->lake_segment_size,
                                    .segment_age = c->lake_segment_age};
-    return lake_open(&o, out, err);
+    int rc = lake_open(&o, out, err);
+    return rc < 0 ? err->code = PAWL_EFULL : 0; /* whatever is wrong, it is not the job */
 }
 
 static int open_lake(struct keeping *k, struct pawl_err *err)
@@ -82,8 +83,13 @@ bool keep_room(struct worker *w, struct str *why)
 {
     const struct config *c = w->o->config;
     struct pawl_err err;
-    int64_t n = w->keep.lake ? 0 : free_beside(c->lake_path);
-    if (w->keep.lake && lake_free_bytes(w->keep.lake, &n, &err) < 0) {
+    int64_t n = 0;
+    int rc = w->keep.opening.us ? open_lake(&w->keep, &err) : 0;
+    if (rc == 0 && w->keep.lake)
+        rc = lake_free_bytes(w->keep.lake, &n, &err);
+    else if (rc == 0)
+        n = free_beside(c->lake_path);
+    if (rc < 0) {
         text_safe(why, sv_of(err.msg), 0);
         return false;
     }

@@ -41,6 +41,18 @@ of() {
     same "2 0 2" "$(json '"%s %s %s" % (d["urls"], d["new"], d["known"])')"
     try 0 fetch -f - </dev/null
     says "0 new, 0 known"
+    printf '\xef\xbb\xbfhttp://127.0.0.1:8080/a\r\n' >urls
+    try 0 fetch -f urls
+    says "0 new, 1 known"
+}
+
+@test "what is wrong with a URL is told" {
+    try 4 fetch http://127.0.0.1:99999/
+    says "ports are 80, 443 and 1024 to 65535"
+    try 4 fetch 'http://127.0.0.1:8080/a b'
+    says "has a space, a control character"
+    try 4 fetch www.example.org/a
+    says "is not a URL with http:// or https:// in front"
 }
 
 @test "variants: the template's {url} and nothing else" {

@@ -289,7 +289,7 @@ for l in json.load(sys.stdin):
     try 0 explain 3 --json
     same "waiting queue_paused delay no_worker None" \
         "$(json '"%s %s %s" % (d["state"], " ".join(r["code"] for r in d["reasons"]), d["position"])')"
-    same "code fix holders max subject text until used" "$(json '" ".join(sorted(d["reasons"][0]))')"
+    same "code fix holders max since subject text until used" "$(json '" ".join(sorted(d["reasons"][0]))')"
     try 0 explain --queue 'my pages' --json
     same "2 1 2" "$(json '"%s %s %s" % (d["id"], d["position"], d["behind"])')"
     try 0 explain --kind noop

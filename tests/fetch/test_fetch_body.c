@@ -220,12 +220,12 @@ static void a_full_lake_costs_nothing(void **state)
     (void)state;
     rig.full_at = 1;
     const struct ended *e = coded(NULL, SV("hello"), NULL);
-    check(e, RUN_RELEASED, CLASS_NONE, "the lake's disk is full");
+    check(e, RUN_RELEASED, CLASS_NONE, "the lake takes nothing now");
     assert_true(e->r.unfit);
     rig.full_at = 0;
     rig.keep_rc = PAWL_EFULL;
     e = coded(NULL, SV("hello"), NULL);
-    check(e, RUN_RELEASED, CLASS_NONE, "the lake's disk is full");
+    check(e, RUN_RELEASED, CLASS_NONE, "the lake takes nothing now");
     assert_true(e->r.unfit);
     rig.keep_rc = PAWL_EIO;
     e = coded(NULL, SV("hello"), NULL);

@@ -104,12 +104,12 @@ static void finish_done(struct fetch *f, const struct artifact *kept)
     finish(f, &result);
 }
 
-/* A lake without room is nobody's fault: the job goes back as it came, and others wait. */
+/* A lake that takes nothing is nobody's fault: the job goes back as it came, and others wait. */
 static void end_unkept(struct fetch *f, int rc, const char *why)
 {
     if (rc == PAWL_EFULL) {
         struct verdict v = {.end = RUN_RELEASED, .unfit = true, .retry_after = DUR_NONE};
-        fetch_end(f, v, "the lake's disk is full: %s", why);
+        fetch_end(f, v, "the lake takes nothing now: %s", why);
     } else {
         fetch_end(f, verdict_failed(CLASS_ERROR), "cannot keep the body: %s", why);
     }
