@@ -506,7 +506,7 @@ BEGIN
           WHERE w.id BETWEEN p_from AND p_newest AND w.lock IS NOT NULL
           GROUP BY w.lock ORDER BY min(w.rank), min(w.id) LIMIT 501) x;
     SELECT array_agg(x ORDER BY x) INTO mine
-    FROM unnest(wanted[1:500]) x WHERE pg_try_advisory_xact_lock(x);
+    FROM unnest(wanted[1:500]) x WHERE pg_try_advisory_xact_lock(x # pawl.name_id('pawl.lock', ''));
     busy := coalesce(cardinality(mine), 0) < cardinality(wanted);
     SELECT array_agg(b.id) FILTER (WHERE b.id IS NOT NULL AND c.id IS NULL),
            array_agg(x.lock) FILTER (WHERE b.id IS NULL AND c.id IS NULL AND EXISTS
