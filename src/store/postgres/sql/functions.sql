@@ -738,6 +738,7 @@ DECLARE
     id_locks boolean[]; chosen boolean[];
     bound_rank integer; bound_turn bigint; bound_id bigint;
     n integer; n_best integer; n_left integer; i integer; deep integer; most integer; upto integer;
+    opened integer;
     open integer[];
     stale bigint[]; served bigint[];
     old bigint[]; skipped bigint[] := '{}';               -- lanes of other limits; lanes left alone
@@ -750,12 +751,8 @@ DECLARE
 BEGIN
     taken := '{}'; busy := false; gated := false;
     FOR round IN 1 .. 1000 LOOP
-        SELECT array_agg(r.lane ORDER BY r.rank, r.turn, r.head),
-               array_agg(r.rank ORDER BY r.rank, r.turn, r.head),
-               array_agg(r.turn ORDER BY r.rank, r.turn, r.head),
-               array_agg(r.head ORDER BY r.rank, r.turn, r.head),
-               array_agg(r.gates::text ORDER BY r.rank, r.turn, r.head),
-               bool_or(r.gates <> '{}'),
+        SELECT array_agg(r.lane), array_agg(r.rank), array_agg(r.turn), array_agg(r.head),
+               array_agg(r.gates::text), bool_or(r.gates <> '{}'),
                array_agg(r.lane) FILTER (WHERE r.policy <> p_policy AND NOT r.lane = ANY (skipped))
         INTO lanes, ranks, turns, heads, gates, some_gated, old
         FROM pawl.ready_lanes(p_kinds, p_queues, width + 1) r;
@@ -769,7 +766,7 @@ BEGIN
             CONTINUE;
         END IF;
         n := cardinality(lanes);
-        bound_rank := NULL; others := false;
+        bound_rank := NULL; bound_id := NULL; others := false;
         IF n > width THEN
             bound_rank := ranks[n]; bound_turn := turns[n]; bound_id := heads[n];
             n := width;
@@ -881,15 +878,17 @@ BEGIN
                                    caps[x]) ORDER BY x)
             INTO depths FROM generate_series(1, n) x;
             LOOP
-                SELECT array_agg(c.id ORDER BY c.rank, c.id), array_agg(c.rank ORDER BY c.rank, c.id),
-                       array_agg(u.i ORDER BY c.rank, c.id),
-                       array_agg(c.lock IS NOT NULL ORDER BY c.rank, c.id)
-                INTO ids, id_ranks, id_lanes, id_locks
-                FROM unnest(lanes, ranks, heads, depths) WITH ORDINALITY u (lane, rank, head, depth, i)
-                     CROSS JOIN LATERAL
-                     (SELECT j.id, j.rank, j.lock FROM pawl.job j
-                      WHERE j.lane = u.lane AND j.state = 1 AND (j.rank, j.id) >= (u.rank, u.head)
-                      ORDER BY j.rank, j.id LIMIT u.depth FOR UPDATE SKIP LOCKED) c;
+                SELECT array_agg(c.id), array_agg(c.rank), array_agg(c.i), array_agg(c.locked), count(*)
+                INTO ids, id_ranks, id_lanes, id_locks, n_best
+                FROM (SELECT c.id, c.rank, u.i, c.lock IS NOT NULL AS locked
+                      FROM unnest(lanes, ranks, heads, depths) WITH ORDINALITY
+                           u (lane, rank, head, depth, i) CROSS JOIN LATERAL
+                           (SELECT j.id, j.rank, j.lock FROM pawl.job j
+                            WHERE j.lane = u.lane AND j.state = 1 AND (j.rank, j.id) >= (u.rank, u.head)
+                              AND (j.rank, j.id) < (coalesce(bound_rank, 2147483647),
+                                                    coalesce(bound_id, 9223372036854775807))
+                            ORDER BY j.rank, j.id LIMIT u.depth FOR UPDATE SKIP LOCKED) c
+                      ORDER BY c.rank, c.id) c;
                 EXIT WHEN n = 1 AND bound_rank IS NULL;
                 -- A lane that may have more that belongs among the best wanted is looked at deeper.
                 SELECT array_agg(g.lane) INTO open
@@ -898,16 +897,12 @@ BEGIN
                              (array_agg(c.id ORDER BY c.rank DESC, c.id DESC))[1] AS id
                       FROM unnest(ids, id_ranks, id_lanes) c (id, rank, lane) GROUP BY c.lane) g
                 WHERE g.got = depths[g.lane] AND depths[g.lane] < least(want, caps[g.lane])
-                  AND (bound_rank IS NULL OR (g.rank, g.id) < (bound_rank, bound_id))
                   AND (cardinality(ids) < want OR (g.rank, g.id) < (id_ranks[want], ids[want]));
                 EXIT WHEN open IS NULL;
                 FOREACH i IN ARRAY open LOOP
                     depths[i] := least(depths[i] * 8, want, caps[i]);
                 END LOOP;
             END LOOP;
-            SELECT count(*) INTO n_best
-            FROM unnest(ids, id_ranks) c (id, rank)
-            WHERE bound_rank IS NULL OR (c.rank, c.id) < (bound_rank, bound_id);
         END IF;
         all_gated := caps IS NOT NULL AND NOT '{}' = ANY (gates);
         IF all_gated AND want - p_ahead <= 0 THEN
@@ -1007,13 +1002,19 @@ BEGIN
             END IF;
         END IF;
         EXIT WHEN want = 0 OR (only_free AND fresh = '{}');
+        opened := coalesce(cardinality(lanes), 0);
         IF fresh = '{}' AND n = 0 AND parking IS NULL THEN
-            EXIT WHEN bound_rank IS NULL OR width >= 4096 OR (NOT met_new AND NOT p_fair);
+            busy := busy OR (bound_rank IS NOT NULL AND width >= 4096); -- others have what these have
+            EXIT WHEN bound_rank IS NULL OR width >= 4096 OR (opened = 0 AND NOT met_new AND NOT p_fair);
         ELSIF bound_rank IS NULL AND NOT p_fair THEN
             EXIT WHEN n_left = 0;
         END IF;
         CONTINUE WHEN p_fair AND fresh <> '{}';
-        width := least(width * 4, 4096);
+        -- As many as may have what is still wanted, by what these had.
+        width := CASE WHEN fresh = '{}' THEN width * 4
+                      ELSE least(greatest(want * opened / cardinality(fresh), 4),
+                                 greatest(want, width * 4)) END;
+        width := least(width, 4096);
     END LOOP;
     IF true = ANY (writes) AND taken <> '{}' THEN
         PERFORM pawl.gates_taken(array_agg(u.gate), array_agg(u.n), array_agg(u.first), p_session, t)
