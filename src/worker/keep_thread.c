@@ -9,8 +9,11 @@
 enum {
     SINK_MEMORY = 256 << 10, /* larger bodies go to a temporary file as they come */
     KEEP_MAX = 1024,         /* of one group */
+    GATHER_MAX = 256,        /* a group of so many is large enough */
+    GATHER_SHARE = 4,        /* as is a fourth of what runs: the others have not come so far */
 };
 #define OPEN_AGAIN DUR_S(1)
+#define GATHER_FOR DUR_MS(3) /* no longer: the first of a group waits */
 
 struct sink {
     struct worker *w;
@@ -165,10 +168,14 @@ static void *keep_main(void *arg)
     return NULL;
 }
 
+static void on_gathered(struct timer *t);
+
 void keep_init(struct worker *w)
 {
     w->keep.w = w;
     w->keep.in_last = &w->keep.in;
+    w->keep.gathered_last = &w->keep.gathered;
+    w->keep.gather.on_time = on_gathered;
     threads_init(&w->keep.lock, &w->keep.cond);
 }
 
@@ -254,13 +261,13 @@ static int start_thread(struct keeping *k, struct keep_thread *t, struct pawl_er
     return rc;
 }
 
-/* The second one only when the first is behind. */
-static int start(struct keeping *k, struct pawl_err *err)
+/* The second one only when the first is behind: `away` are others than the n of this group. */
+static int start(struct keeping *k, size_t n, struct pawl_err *err)
 {
     int rc = open_lake(k, err);
     if (rc == 0)
         rc = start_thread(k, &k->threads[0], err);
-    for (size_t i = 1; rc == 0 && i < KEEP_THREADS && k->away > i; i++)
+    for (size_t i = 1; rc == 0 && i < KEEP_THREADS && k->away > n; i++)
         rc = start_thread(k, &k->threads[i], err);
     return rc;
 }
@@ -292,23 +299,65 @@ static void name_origin(struct sink *s)
     s->from.uri = str_sv(&s->about);
 }
 
-/* To one of the threads; or back at once, with what is wrong. */
-static void hand_over(struct sink *s)
+/* ---- groups ---- */
+
+/* Their answers come later all the same. */
+static void refuse(struct keeping *k, struct sink *first, const struct pawl_err *err)
 {
-    struct keeping *k = &s->w->keep;
-    s->next = NULL;
-    k->away++;
-    if (start(k, &s->item.err) < 0) { /* the answer comes later all the same */
-        s->item.rc = s->item.err.code;
+    for (struct sink *s = first, *next; s; s = next) {
+        next = s->next;
+        s->item.rc = err->code;
+        s->item.err = *err;
         give_back(k, &s, 1);
+    }
+}
+
+/* What has gathered goes to one of the threads; or back at once, with what is wrong. */
+static void hand_over(struct keeping *k)
+{
+    struct pawl_err err = {0};
+    struct sink *first = k->gathered, **last = k->gathered_last;
+    size_t n = k->n_gathered;
+    k->gathered = NULL;
+    k->gathered_last = &k->gathered;
+    k->n_gathered = 0;
+    loop_timer_clear(k->w->loop, &k->gather);
+    if (start(k, n, &err) < 0) {
+        refuse(k, first, &err);
         return;
     }
     pthread_mutex_lock(&k->lock);
-    *k->in_last = s;
-    k->in_last = &s->next;
+    *k->in_last = first;
+    k->in_last = last;
     pthread_cond_signal(&k->cond);
     pthread_mutex_unlock(&k->lock);
 }
+
+static void on_gathered(struct timer *t)
+{
+    hand_over(OWNER(t, struct keeping, gather));
+}
+
+/* A sync costs the same for one as for many. Whoever runs few jobs waits for nobody. */
+static bool enough(const struct keeping *k)
+{
+    return k->n_gathered >= GATHER_MAX || k->n_gathered * GATHER_SHARE >= k->w->n_running;
+}
+
+static void gather(struct sink *s)
+{
+    struct keeping *k = &s->w->keep;
+    s->next = NULL;
+    *k->gathered_last = s;
+    k->gathered_last = &s->next;
+    k->away++;
+    if (!k->n_gathered++)
+        loop_timer_set(k->w->loop, &k->gather, GATHER_FOR);
+    if (enough(k))
+        hand_over(k);
+}
+
+/* ---- what a run wants kept ---- */
 
 void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, void *arg)
 {
@@ -317,7 +366,7 @@ void keep_sink(struct sink *s, struct sv name, struct sv type, kept_fn *done, vo
     name_origin(s);
     s->done = done;
     s->arg = arg;
-    hand_over(s);
+    gather(s);
 }
 
 static void on_kept_before(void *arg, const struct artifact *a)
@@ -331,7 +380,7 @@ static void on_kept_before(void *arg, const struct artifact *a)
     }
     s->same = *a;
     s->same.place.p = mem_dup(a->place.p, a->place.n);
-    hand_over(s);
+    gather(s);
 }
 
 void keep_confirm(struct run *r, const struct exchange *x, kept_fn *done, void *arg)

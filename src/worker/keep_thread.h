@@ -1,6 +1,6 @@
-/* The lake's threads: they hash, compress and sync what runs want kept. One takes all that waits at
- * once, so that many share a sync; while it waits for the disk the other writes the next ones.
- * Answers go back to the loop, which tells the handlers. */
+/* The lake's threads: they hash, compress and sync what runs want kept. The loop gathers it for
+ * some milliseconds, so that many share a sync; while one thread waits for the disk the other
+ * writes the next group. Answers go back to the loop, which tells the handlers. */
 #ifndef PAWL_WORKER_KEEP_THREAD_H
 #define PAWL_WORKER_KEEP_THREAD_H
 
@@ -27,7 +27,10 @@ struct keeping {
     struct boot opening; /* when that last failed: it is not tried for each job */
     struct pawl_err open_err;
     struct keep_thread threads[KEEP_THREADS];
-    size_t away; /* sinks whose answer is outstanding; the loop's */
+    size_t away; /* sinks whose answer is outstanding, gathered ones included */
+    struct sink *gathered, **gathered_last;
+    size_t n_gathered;
+    struct timer gather; /* when they go, however few they are */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t cond;
