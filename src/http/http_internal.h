@@ -17,6 +17,8 @@ struct multi {
     struct timer timer;
     struct http_call *calls; /* under way, doubly linked */
     long n_calls;
+    struct sock **socks; /* by descriptor */
+    size_t n_socks;
 };
 
 /* Easy handles kept for the next requests; each has a buffer. As many as end at about the same
@@ -65,6 +67,9 @@ PAWL_MUST_USE int multi_init(struct multi *m, struct http *h, struct pawl_err *e
 void multi_done(struct multi *m); /* its calls are gone before */
 PAWL_MUST_USE int multi_add(struct multi *m, struct http_call *c, struct pawl_err *err);
 void multi_remove(struct http_call *c);
+/* A connection's socket was made; and it is to be closed, for CURLOPT_CLOSESOCKETFUNCTION. */
+void multi_opened(struct multi *m, curl_socket_t fd);
+int multi_closing(void *multi, curl_socket_t fd);
 
 /* url.c */
 PAWL_MUST_USE int request_url(const char *text, CURLU **out, struct pawl_err *err);

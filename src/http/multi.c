@@ -5,11 +5,16 @@
 #include "mem.h"
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
-/* A socket of libcurl's, kept for it by curl_multi_assign(). */
+/* A socket of libcurl's. One that was opened here is watched until it is closed, also while it lies
+ * idle: libcurl wants the same of it for every request, and each change would be a system call. */
 struct sock {
     struct watch watch;
     struct multi *multi;
+    uint32_t events; /* it is watched for */
+    bool wanted;     /* libcurl waits for them */
+    bool closes;     /* multi_closing() will tell of its end */
 };
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of_socket);
@@ -53,6 +58,7 @@ void multi_done(struct multi *m)
     if (m->http)
         loop_timer_clear(m->http->loop, &m->timer);
     m->curl = NULL;
+    free(m->socks);
 }
 
 static struct http_call *call_in(const struct multi *m, const CURLM *curl)
@@ -115,43 +121,86 @@ static int on_timer(CURLM *curl, long ms, void *arg)
     return 0;
 }
 
+/* ---- sockets ---- */
+
+static struct sock **place_of(struct multi *m, curl_socket_t fd)
+{
+    size_t i = (size_t)fd;
+    if (i >= m->n_socks) {
+        size_t n = i + 1 < 64 ? 64 : 2 * (i + 1);
+        m->socks = mem_realloc(m->socks, n, sizeof(*m->socks));
+        memset(m->socks + m->n_socks, 0, (n - m->n_socks) * sizeof(*m->socks));
+        m->n_socks = n;
+    }
+    return &m->socks[i];
+}
+
 static void on_event(struct watch *w, uint32_t events)
 {
     struct sock *s = OWNER(w, struct sock, watch);
     int bits = (events & EPOLLIN ? CURL_CSELECT_IN : 0) |
                (events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
                (events & (EPOLLERR | EPOLLHUP) ? CURL_CSELECT_ERR : 0);
-    act(s->multi, w->fd, bits); /* may free s */
+    if (s->wanted)
+        act(s->multi, w->fd, bits);            /* may free s */
+    else                                       /* idle, and its peer has gone: */
+        loop_unwatch(s->multi->http->loop, w); /* libcurl looks before it uses it again */
 }
 
-static void forget(struct multi *m, struct sock *s)
+static struct sock *sock_of(struct multi *m, curl_socket_t fd)
 {
-    if (!s)
+    struct sock **at = place_of(m, fd);
+    if (*at)
+        return *at;
+    struct sock *s = mem_zalloc(1, sizeof(*s));
+    s->watch.fd = fd;
+    s->watch.on_event = on_event;
+    s->multi = m;
+    return *at = s;
+}
+
+static void forget(struct multi *m, curl_socket_t fd)
+{
+    struct sock **at = place_of(m, fd);
+    if (!*at)
         return;
-    loop_unwatch(m->http->loop, &s->watch);
-    free(s);
+    loop_unwatch(m->http->loop, &(*at)->watch);
+    free(*at);
+    *at = NULL;
 }
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of_socket)
 {
     struct multi *m = arg;
-    struct sock *s = of_socket;
+    struct sock *s = sock_of(m, fd);
+    struct pawl_err err;
     (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        forget(m, s);
+    (void)of_socket;
+    s->wanted = what != CURL_POLL_REMOVE;
+    if (!s->wanted && !s->closes) {
+        forget(m, fd);
         return 0;
     }
-    if (!s) {
-        s = mem_zalloc(1, sizeof(*s));
-        s->watch.fd = fd;
-        s->watch.on_event = on_event;
-        s->multi = m;
-        curl_multi_assign(m->curl, fd, s);
-    }
     uint32_t events = (what & CURL_POLL_IN ? EPOLLIN : 0) | (what & CURL_POLL_OUT ? EPOLLOUT : 0);
-    struct pawl_err err;
+    if (!s->wanted || (s->watch.active && s->events == events))
+        return 0;
+    s->events = events;
     return loop_watch(m->http->loop, &s->watch, events, &err) < 0 ? -1 : 0;
 }
+
+void multi_opened(struct multi *m, curl_socket_t fd)
+{
+    forget(m, fd);
+    sock_of(m, fd)->closes = true;
+}
+
+int multi_closing(void *multi, curl_socket_t fd)
+{
+    forget(multi, fd);
+    return close(fd);
+}
+
+/* ---- calls ---- */
 
 int multi_add(struct multi *m, struct http_call *c, struct pawl_err *err)
 {

@@ -145,6 +145,15 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     return c->too_large ? 0 : size * n;
 }
 
+static curl_socket_t open_socket(struct http_call *c, const struct curl_sockaddr *a)
+{
+    int fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    c->opened++;
+    if (fd >= 0)
+        multi_opened(c->multi, fd);
+    return fd;
+}
+
 /* The one place where a connection begins: no socket, no packet (S30, S31). */
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
@@ -154,16 +163,14 @@ static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockad
         c->refused = special ? special : "not a connection";
         return CURL_SOCKET_BAD;
     }
-    c->opened++;
-    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    return open_socket(c, a);
 }
 
 static curl_socket_t on_open_any(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
 {
     struct http_call *c = arg;
     (void)purpose;
-    c->opened++;
-    return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    return open_socket(c, a);
 }
 
 /* ---- the handle ---- */
@@ -260,6 +267,9 @@ static void set_callbacks(struct http_call *c, bool any_address)
     curl_easy_setopt(c->easy, CURLOPT_HEADERDATA, c);
     curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, any_address ? on_open_any : on_open);
     curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETDATA, c);
+    curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETFUNCTION, multi_closing);
+    curl_easy_setopt(c->easy, CURLOPT_CLOSESOCKETDATA, /* the connection outlives the call */
+                     any_address ? &c->http->open : &c->http->strict);
     curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->words);
 }
 

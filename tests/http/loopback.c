@@ -71,6 +71,7 @@ static bool answer(int fd, const struct str *request)
                     "0\r\n\r\n"},
         {"/garbage ", "220 mail.example ESMTP\r\n"},
         {"/short ", "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\nabc"},
+        {"/hangup ", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbye"},
     };
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++)
         if (!strncmp(path, fixed[i].path, strlen(fixed[i].path))) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void bodies_are_bounded(void **state)
@@ -41,6 +42,30 @@ static void slowness_has_an_end(void **state)
     r = ask(req);
     assert_int_equal(r->error, HTTP_TIMEOUT);
     assert_true(r->total.us < 8000000);
+}
+
+static void stop_loop(struct timer *t)
+{
+    (void)t;
+    loop_stop(loop);
+}
+
+/* A connection that its server closes while nobody uses it wakes the loop once, not for ever. */
+static void an_idle_connection_may_end(void **state)
+{
+    (void)state;
+    int before = server.connections;
+    assert_int_equal(get("/hangup")->error, HTTP_OK);
+    struct timespec from, to;
+    struct timer rest = {.on_time = stop_loop};
+    loop_timer_set(loop, &rest, DUR_S(1));
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+    assert_int_equal(loop_run(loop, NULL), 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+    int64_t us = (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000;
+    assert_true(us < 300000);
+    assert_int_equal(get("/ok")->error, HTTP_OK);
+    assert_int_equal(server.connections, before + 2);
 }
 
 static void failures_have_names(void **state)
@@ -232,10 +257,15 @@ int main(void)
 {
     server_start();
     const struct CMUnitTest tests[] = {
-        TEST(bodies_are_bounded),  TEST(slowness_has_an_end),
-        TEST(failures_have_names), TEST(cancelling_is_quick),
-        TEST(many_at_once),        TEST(a_completion_may_start_the_next),
-        TEST(freeing_cancels),     TEST(certificates_are_verified),
+        TEST(bodies_are_bounded),
+        TEST(slowness_has_an_end),
+        TEST(an_idle_connection_may_end),
+        TEST(failures_have_names),
+        TEST(cancelling_is_quick),
+        TEST(many_at_once),
+        TEST(a_completion_may_start_the_next),
+        TEST(freeing_cancels),
+        TEST(certificates_are_verified),
     };
     int failed = cmocka_run_group_tests_name("http-trouble", tests, NULL, NULL);
     server_wait();
