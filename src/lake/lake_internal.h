@@ -10,6 +10,13 @@
 
 enum { COPY_BUFFER = 1 << 20 };
 
+/* Random numbers for ids, some hundreds at a time: asking the kernel for each takes longer than all
+ * the rest of a short record. All zero in the beginning. */
+struct record_ids {
+    unsigned char random[256][16];
+    size_t left;
+};
+
 struct lake {
     /* Never changed after lake_open(): spools of other threads use these. */
     const struct disk *disk;
@@ -32,7 +39,8 @@ struct lake {
     struct dur segment_age;
     struct pack *pack;     /* NULL: this handle has no segment; see pack.h */
     struct packed *packed; /* NULL: none was read */
-    char *buffer;          /* COPY_BUFFER; see lake_buffer() */
+    struct record_ids ids;
+    char *buffer; /* COPY_BUFFER; see lake_buffer() */
 };
 
 /* As lake_open(), on another disk; share_from SIZE_MAX: what suits the file system. */

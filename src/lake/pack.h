@@ -30,7 +30,7 @@ enum {
     RECORD_URI = 8 << 10,   /* longer ones are cut in the record; the row has all of it */
     RECORD_ROOM = RECORD_HEAD + 6 * RECORD_URI, /* for a head, two URIs and all escapes of them */
 };
-void record_id_new(char out[RECORD_ID]);
+void record_id_new(struct record_ids *ids, char out[RECORD_ID]);
 
 struct warc_record {
     const char *type;       /* "response" */
@@ -47,7 +47,8 @@ struct warc_record {
 };
 void warc_head(const struct warc_record *r, struct str *out);
 /* The first record of a file: *out with a new id and the digest of the block, which is returned. */
-struct sv warc_info(char id[RECORD_ID], unsigned char sum[SHA256_LEN], struct warc_record *out);
+struct sv warc_info(struct record_ids *ids, char id[RECORD_ID], unsigned char sum[SHA256_LEN],
+                    struct warc_record *out);
 /* A field of a record's head; p NULL: not there. */
 struct sv warc_field(struct sv head, const char *name);
 
@@ -103,6 +104,7 @@ struct pack {
     size_t held;
     struct gzip_out *gzip;
     struct sha256_state hash;
+    struct str text;       /* of the record's head that is being put */
     struct recent *recent; /* RECENT; NULL until something was kept */
 };
 /* A segment with room, this handle's own. */

@@ -143,7 +143,7 @@ static int put_request(struct pack *p, struct pending *v, const char *of, struct
 {
     char id[RECORD_ID];
     struct warc_record r = record_of(v->item);
-    record_id_new(id);
+    record_id_new(&p->lake->ids, id);
     r.type = "request";
     r.id = id;
     r.concurrent = of;
@@ -178,7 +178,7 @@ static int put_both(struct pack *p, struct pending *v, const struct record *earl
     char id[RECORD_ID];
     int64_t at = p->end;
     int rc = 0;
-    record_id_new(id);
+    record_id_new(&p->lake->ids, id);
     if (v->item->from && v->item->from->request.p)
         rc = put_request(p, v, id, err);
     v->own = (struct lake_span){.offset = p->end, .lead = p->end - at};

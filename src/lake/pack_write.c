@@ -96,10 +96,10 @@ static int gzip_to_pack(void *arg, struct sv bytes, struct pawl_err *err)
 
 int pack_begin(struct pack *p, const struct warc_record *r, bool squeeze, struct pawl_err *err)
 {
-    AUTO_STR struct str head = STR_INIT(RECORD_ROOM);
-    warc_head(r, &head);
-    gzip_begin(p->gzip, (int64_t)head.len + r->length + 4, squeeze);
-    return gzip_write(p->gzip, str_sv(&head), err);
+    str_clear(&p->text);
+    warc_head(r, &p->text);
+    gzip_begin(p->gzip, (int64_t)p->text.len + r->length + 4, squeeze);
+    return gzip_write(p->gzip, str_sv(&p->text), err);
 }
 
 int pack_piece(struct pack *p, struct sv bytes, struct pawl_err *err)
@@ -118,7 +118,7 @@ static int put_info(struct pack *p, struct pawl_err *err)
     unsigned char sum[SHA256_LEN];
     char file[SEGMENT_FILE];
     struct warc_record r;
-    struct sv block = warc_info(p->info, sum, &r);
+    struct sv block = warc_info(&p->lake->ids, p->info, sum, &r);
     segment_file(p->name, file);
     r.file = file;
     int rc = pack_begin(p, &r, false, err);
@@ -160,6 +160,7 @@ static struct pack *make(struct lake *l)
     p->lake = l;
     p->fd = -1;
     p->buffer = mem_alloc(BUFFER);
+    p->text = STR_INIT(RECORD_ROOM);
     p->gzip = gzip_out_new(l->level < 1 ? 1 : l->level > 9 ? 9 : l->level, gzip_to_pack, p);
     return p;
 }
@@ -197,6 +198,7 @@ void pack_close(struct pack *p)
     fd_closep(&p->fd);
     gzip_out_free(p->gzip);
     sha256_done(&p->hash);
+    str_done(&p->text);
     free(p->recent);
     free(p->buffer);
     free(p);

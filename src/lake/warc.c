@@ -1,21 +1,31 @@
 /* The text of WARC/1.1 records (ISO 28500:2017). */
 #include "pack.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include "mem.h"
 #include <strings.h>
 
-/* RFC 9562, version 4. */
-void record_id_new(char out[RECORD_ID])
+/* RFC 9562, version 4: groups of digits, of so many bytes each. */
+static void format_id(unsigned char b[16], char out[RECORD_ID])
 {
-    unsigned char b[16];
-    char hex[33];
-    rand_bytes(b, sizeof(b));
+    static const size_t groups[] = {4, 2, 2, 2, 6};
     b[6] = (unsigned char)((b[6] & 15) | 0x40);
     b[8] = (unsigned char)((b[8] & 63) | 0x80);
-    hex_encode(b, sizeof(b), hex);
-    snprintf(out, RECORD_ID, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
-             hex + 20);
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+        hex_encode(b, groups[i], out);
+        b += groups[i];
+        out += 2 * groups[i];
+        *out++ = '-';
+    }
+    out[-1] = '\0';
+}
+
+void record_id_new(struct record_ids *ids, char out[RECORD_ID])
+{
+    if (!ids->left) {
+        rand_bytes(ids->random, sizeof(ids->random));
+        ids->left = ARRAY_LEN(ids->random);
+    }
+    format_id(ids->random[--ids->left], out);
 }
 
 static void put_field(struct str *s, const char *name, struct sv value)
@@ -44,14 +54,16 @@ static void put_uri(struct str *s, const char *name, struct sv uri)
         return;
     str_adds(s, name);
     str_add(s, SV(": "));
-    for (size_t i = 0; i < uri.n && i < RECORD_URI; i++) {
-        unsigned char c = (unsigned char)uri.p[i];
-        if (c > 0x20 && c < 0x7f && !strchr("\"<>\\^`{|}", c)) {
-            str_addc(s, (char)c);
-        } else {
-            char code[3] = {'%', digits[c >> 4], digits[c & 15]};
+    size_t end = uri.n < RECORD_URI ? uri.n : RECORD_URI;
+    for (size_t i = 0, from = 0; i <= end; i++) {
+        unsigned char c = i < end ? (unsigned char)uri.p[i] : 0;
+        if (c > 0x20 && c < 0x7f && !strchr("\"<>\\^`{|}", c))
+            continue;
+        str_add(s, sv_make(uri.p + from, i - from));
+        char code[3] = {'%', digits[c >> 4], digits[c & 15]};
+        if (i < end)
             str_add(s, sv_make(code, 3));
-        }
+        from = i + 1;
     }
     str_add(s, SV("\r\n"));
 }
@@ -113,14 +125,15 @@ void warc_head(const struct warc_record *r, struct str *out)
     str_add(out, SV("\r\n\r\n"));
 }
 
-struct sv warc_info(char id[RECORD_ID], unsigned char sum[SHA256_LEN], struct warc_record *out)
+struct sv warc_info(struct record_ids *ids, char id[RECORD_ID], unsigned char sum[SHA256_LEN],
+                    struct warc_record *out)
 {
     const struct sv block = SV("software: pawl/" PAWL_VERSION "\r\n"
                                "format: WARC File Format 1.1\r\n"
                                "conformsTo: http://iipc.github.io/warc-specifications/"
                                "specifications/warc-format/warc-1.1/\r\n");
     sha256(block, sum);
-    record_id_new(id);
+    record_id_new(ids, id);
     *out = (struct warc_record){.type = "warcinfo",
                                 .id = id,
                                 .content_type = SV("application/warc-fields"),

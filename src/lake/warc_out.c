@@ -46,7 +46,8 @@ static int put_info(struct giving *g, struct pawl_err *err)
     char id[RECORD_ID];
     unsigned char sum[SHA256_LEN];
     struct warc_record r;
-    struct sv block = warc_info(id, sum, &r);
+    struct record_ids ids = {0};
+    struct sv block = warc_info(&ids, id, sum, &r);
     int rc = begin(g, &r, false, err);
     if (rc == 0)
         rc = gzip_write(g->gzip, block, err);
@@ -66,7 +67,7 @@ static int put_resource(struct lake *l, struct giving *g, const struct artifact 
                         const struct exchange *from, struct pawl_err *err)
 {
     char id[RECORD_ID];
-    record_id_new(id);
+    record_id_new(&l->ids, id);
     const struct warc_record r = {.type = "resource",
                                   .id = id,
                                   .uri = from->uri,
