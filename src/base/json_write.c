@@ -51,20 +51,29 @@ static void add_c1(struct str *out, struct sv s, size_t *from, size_t *i)
     *from = *i + 1;
 }
 
+/* The first byte from i on that may not stand as it is. */
+static size_t skip_plain(struct sv s, size_t i)
+{
+    static const bool special[256] = {
+        [0 ... 0x1f] = true, ['"'] = true, ['\\'] = true, [0x7f] = true, [0xc2] = true};
+    while (i < s.n && !special[(unsigned char)s.p[i]])
+        i++;
+    return i;
+}
+
 /* s is valid UTF-8. */
 static void add_quoted(struct str *out, struct sv s)
 {
     static const char hex[] = "0123456789abcdef";
     str_addc(out, '"');
     size_t from = 0;
-    for (size_t i = 0; i < s.n; i++) {
+    for (size_t i = 0; (i = skip_plain(s, i)) < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
-        if (c == 0xc2 && (unsigned char)s.p[i + 1] < 0xa0) {
-            add_c1(out, s, &from, &i);
+        if (c == 0xc2) {
+            if ((unsigned char)s.p[i + 1] < 0xa0)
+                add_c1(out, s, &from, &i);
             continue;
         }
-        if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
-            continue;
         str_add(out, sv_make(s.p + from, i - from));
         from = i + 1;
         if (c == '"' || c == '\\') {

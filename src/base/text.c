@@ -19,10 +19,23 @@ static size_t utf8_length(struct sv s, size_t i)
     return n;
 }
 
+/* Eight bytes of ASCII without a NUL: nearly all of nearly every text. */
+static bool eight_plain(const char *p)
+{
+    const uint64_t ones = 0x0101010101010101, highs = 0x8080808080808080;
+    uint64_t v;
+    memcpy(&v, p, sizeof(v));
+    return !((v | ((v - ones) & ~v)) & highs);
+}
+
 size_t text_bad_utf8(struct sv s)
 {
     size_t i = 0;
     while (i < s.n) {
+        if (s.n - i >= 8 && eight_plain(s.p + i)) {
+            i += 8;
+            continue;
+        }
         size_t n = s.p[i] ? utf8_length(s, i) : 0;
         if (!n)
             return i;
