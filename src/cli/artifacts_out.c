@@ -64,6 +64,27 @@ int artifacts_load(const struct cli *c, const struct artifact_filter *f, struct 
     return rc;
 }
 
+int artifacts_each_page(const struct cli *c, int64_t *after,
+                        int (*each)(void *arg, const struct artifact_list *l, struct pawl_err *err),
+                        void *arg, struct pawl_err *err)
+{
+    size_t n = ARTIFACTS_PAGE;
+    int rc = 0;
+    while (rc == 0 && n == ARTIFACTS_PAGE && !cli_signal()) {
+        AUTO(arena_done) struct arena a;
+        const struct artifact_filter f = {.after = *after, .limit = ARTIFACTS_PAGE};
+        struct artifact_list l = {0};
+        arena_init(&a);
+        rc = artifacts_load(c, &f, &a, &l, err);
+        if (rc == 0 && l.n) {
+            *after = l.v[l.n - 1].id;
+            rc = each(arg, &l, err);
+        }
+        n = l.n;
+    }
+    return rc;
+}
+
 struct newest {
     struct arena *arena;
     struct fetch_view view;

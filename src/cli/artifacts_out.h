@@ -21,6 +21,13 @@ struct artifact_list {
 /* The filter's limit bounds it. */
 PAWL_MUST_USE int artifacts_load(const struct cli *c, const struct artifact_filter *f,
                                  struct arena *a, struct artifact_list *out, struct pawl_err *err);
+/* does: all rows with an id above *after, a page at a time; the store is not held meanwhile, and
+ * *after follows. Stops at a signal. */
+enum { ARTIFACTS_PAGE = 1000 };
+PAWL_MUST_USE int artifacts_each_page(const struct cli *c, int64_t *after,
+                                      int (*each)(void *arg, const struct artifact_list *l,
+                                                  struct pawl_err *err),
+                                      void *arg, struct pawl_err *err);
 /* The job's newest record; *found false: it has none. */
 PAWL_MUST_USE int fetch_load(const struct cli *c, job_id job, struct arena *a,
                              struct fetch_view *out, bool *found, struct pawl_err *err);

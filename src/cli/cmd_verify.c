@@ -26,16 +26,6 @@ static const struct column columns[] = {
     {"BYTES", true, 0, false}, {"PLACE", false, 0, false}, {"WHY", false, 0, false},
 };
 
-static void verify_done(struct verify *v)
-{
-    lake_close(v->lake);
-    for (size_t i = 0; i < READERS; i++)
-        lake_close(v->readers[i]);
-    segments_done(&v->packed);
-    arena_done(&v->arena);
-    free(v->v);
-}
-
 static void print_table(struct verify *v)
 {
     struct table t;

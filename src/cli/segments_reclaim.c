@@ -8,7 +8,7 @@
 #include "mem.h"
 #include <stdio.h>
 
-enum { PAGE = 1000, COPIES = 256 };
+enum { COPIES = 256 };
 
 struct reclaiming {
     struct cli *c;
@@ -26,28 +26,6 @@ static bool see(void *arg, const struct lake_entry *e)
     return !cli_signal();
 }
 
-/* Every row, page by page. */
-static int each_page(struct cli *c,
-                     int (*each)(void *arg, const struct artifact_list *l, struct pawl_err *err),
-                     void *arg, struct pawl_err *err)
-{
-    struct artifact_filter f = {.limit = PAGE};
-    size_t n = PAGE;
-    int rc = 0;
-    while (rc == 0 && n == PAGE && !cli_signal()) {
-        AUTO(arena_done) struct arena a;
-        struct artifact_list l = {0};
-        arena_init(&a);
-        rc = artifacts_load(c, &f, &a, &l, err);
-        if (rc == 0 && l.n) {
-            f.after = l.v[l.n - 1].id;
-            rc = each(arg, &l, err);
-        }
-        n = l.n;
-    }
-    return rc;
-}
-
 static int note_rows(void *arg, const struct artifact_list *l, struct pawl_err *err)
 {
     (void)err;
@@ -58,7 +36,8 @@ static int note_rows(void *arg, const struct artifact_list *l, struct pawl_err *
 
 int segments_load(struct cli *c, struct lake *l, struct segments *s, struct pawl_err *err)
 {
-    int rc = each_page(c, note_rows, s, err);
+    int64_t after = 0;
+    int rc = artifacts_each_page(c, &after, note_rows, s, err);
     if (rc == 0)
         rc = lake_scan(l, see, s, err);
     segments_judge(s);
@@ -131,7 +110,7 @@ static int move_rows(void *arg, const struct artifact_list *l, struct pawl_err *
 {
     struct reclaiming *r = arg;
     AUTO(arena_done) struct arena a;
-    struct artifact_move v[PAGE];
+    struct artifact_move v[ARTIFACTS_PAGE];
     size_t n = 0;
     int64_t moved = 0;
     arena_init(&a);
@@ -194,8 +173,9 @@ static int reclaim_moving(struct reclaiming *r, bool any, struct pawl_err *err)
 {
     if (!any || cli_signal())
         return 0;
+    int64_t after = 0;
     r->all->rows_at = clock_boot();
-    int rc = each_page(r->c, move_rows, r, err);
+    int rc = artifacts_each_page(r->c, &after, move_rows, r, err);
     for (size_t i = 0; rc == 0 && i < r->all->n && !cli_signal(); i++) {
         struct segment *g = &r->all->v[i];
         if (g->moving && g->stuck)

@@ -12,6 +12,19 @@ const char *finding_name(enum finding_kind k)
     return names[k];
 }
 
+void verify_done(struct verify *v)
+{
+    lake_close(v->lake);
+    for (size_t i = 0; i < READERS; i++)
+        lake_close(v->readers[i]);
+    for (size_t i = 0; i < v->n; i++)
+        free(v->v[i].rows);
+    place_set_done(&v->named);
+    segments_done(&v->packed);
+    arena_done(&v->arena);
+    free(v->v);
+}
+
 static struct finding *add(struct verify *v, enum finding_kind kind)
 {
     ARRAY_GROW(v->v, v->n, v->cap);
@@ -49,6 +62,8 @@ static void add_row(struct verify *v, enum finding_kind kind, const struct artif
     f->place = keep(v, a->a.place);
     f->why = why;
     f->bytes = a->a.stored;
+    f->size = a->a.size;
+    f->codec = a->a.codec;
     memcpy(f->sha256, a->a.sha256, SHA256_LEN);
 }
 
@@ -159,13 +174,21 @@ static bool chosen(const struct verify *v)
     return v->share >= 1 || (double)rand_below(SCALE) < v->share * SCALE;
 }
 
-/* The store is not held while the disk is read. */
-static int page_load(struct verify *v, struct artifact_filter *f, struct page *p,
-                     struct pawl_err *err)
+static void note_place(struct verify *v, struct sv place)
 {
+    if (sv_starts(place, SV("pack/")))
+        segments_row(&v->packed, place);
+    else
+        place_set_add(&v->named, place);
+}
+
+/* The store is not held while the disk is read. */
+static int page_load(struct verify *v, struct page *p, struct pawl_err *err)
+{
+    const struct artifact_filter f = {.after = v->last, .limit = PAGE};
     *p = (struct page){0};
     arena_init(&p->arena);
-    int rc = artifacts_load(v->c, f, &p->arena, &p->rows, err);
+    int rc = artifacts_load(v->c, &f, &p->arena, &p->rows, err);
     if (rc == 0 && p->rows.n && !v->lake)
         rc = cli_lake(v->c, &v->lake, err);
     if (rc < 0) {
@@ -175,8 +198,8 @@ static int page_load(struct verify *v, struct artifact_filter *f, struct page *p
     p->out = arena_zalloc(&p->arena, p->rows.n + 1, sizeof(*p->out));
     for (size_t i = 0; i < p->rows.n; i++) {
         p->out[i].read = chosen(v);
-        segments_row(&v->packed, p->rows.v[i].a.place);
-        f->after = p->rows.v[i].id;
+        note_place(v, p->rows.v[i].a.place);
+        v->last = p->rows.v[i].id;
     }
     v->artifacts += (int64_t)p->rows.n;
     return 0;
@@ -185,17 +208,16 @@ static int page_load(struct verify *v, struct artifact_filter *f, struct page *p
 /* While one page is being read the next one's rows are loaded. */
 int verify_rows(struct verify *v, struct pawl_err *err)
 {
-    struct artifact_filter f = {.limit = PAGE};
     struct page pages[2];
     bool more = true;
     segments_init(&v->packed, v->younger);
-    int rc = page_load(v, &f, &pages[0], err);
+    int rc = page_load(v, &pages[0], err);
     for (int at = 0; rc == 0 && more; at = !at) {
         struct pawl_err ended = {0};
         rc = page_begin(v, &pages[at], err);
         more = rc == 0 && pages[at].rows.n == PAGE && !cli_signal();
         if (more)
-            rc = page_load(v, &f, &pages[!at], err);
+            rc = page_load(v, &pages[!at], err);
         bool next = more && rc == 0;
         int read = page_end(v, &pages[at], &ended);
         if (rc == 0 && read < 0) {
@@ -211,14 +233,13 @@ int verify_rows(struct verify *v, struct pawl_err *err)
 /* ---- what lies in the lake ---- */
 
 struct seen {
-    unsigned char sha256[SHA256_LEN];
     char place[PLACE_MAX_BYTES + 1];
     int64_t stored;
     bool young;
 };
 struct scan {
     struct verify *v;
-    struct seen *seen; /* objects that were not asked about yet */
+    struct seen *seen; /* objects that no row named that was read so far */
     size_t n;
     int rc;
     struct pawl_err *err;
@@ -232,46 +253,27 @@ static void add_object(struct verify *v, enum finding_kind kind, const char *pla
     f->why = kind == FOUND_ORPHAN ? "no artifact has these bytes" : "never finished";
 }
 
-static bool is_here(void *arg, const struct artifact_view *a)
+static int note_page(void *arg, const struct artifact_list *l, struct pawl_err *err)
 {
-    bool *here = arg;
-    *here = *here || !sv_starts(a->a.place, SV("pack/"));
-    return !*here;
+    (void)err;
+    for (size_t i = 0; i < l->n; i++)
+        note_place(arg, l->v[i].a.place);
+    return 0;
 }
 
-/* Where some are packed, rows with these bytes may have them there, and the object is left over. */
-static int drop_packed(struct scan *s, bool *known)
-{
-    int rc = 0;
-    for (size_t i = 0; s->v->packed.n && rc == 0 && i < s->n; i++) {
-        const struct artifact_filter same = {.sha256 = s->seen[i].sha256};
-        bool here = false;
-        if (!known[i])
-            continue;
-        rc = s->v->c->store->ops->artifacts(s->v->c->store, &same, is_here, &here, s->err);
-        known[i] = here;
-    }
-    return rc;
-}
-
-/* Those that no row names, unless a job may be about to. */
-static int ask(struct scan *s)
+/* Those that no row names, unless a job may be about to: one that is old has its row by now, and
+ * rows that came since are read first. */
+static int judge(struct scan *s)
 {
     struct verify *v = s->v;
-    AUTO_FREE unsigned char(*hashes)[SHA256_LEN] = mem_zalloc(PAGE, SHA256_LEN);
-    bool known[PAGE] = {false};
-    for (size_t i = 0; i < s->n; i++)
-        memcpy(hashes[i], s->seen[i].sha256, SHA256_LEN);
-    int rc = !s->n ? 0
-                   : v->c->store->ops->bytes_known(v->c->store,
-                                                   (const unsigned char(*)[SHA256_LEN])hashes, s->n,
-                                                   known, s->err);
-    if (rc == 0)
-        rc = drop_packed(s, known);
-    for (size_t i = 0; rc == 0 && i < s->n; i++) {
-        v->young += !known[i] && s->seen[i].young;
-        if (!known[i] && !s->seen[i].young)
-            add_object(v, FOUND_ORPHAN, s->seen[i].place, s->seen[i].stored);
+    int rc = s->n ? artifacts_each_page(v->c, &v->last, note_page, v, s->err) : 0;
+    for (size_t i = 0; rc == 0 && i < s->n && !cli_signal(); i++) {
+        const struct seen *o = &s->seen[i];
+        if (place_set_has(&v->named, sv_of(o->place)))
+            continue;
+        v->young += o->young;
+        if (!o->young)
+            add_object(v, FOUND_ORPHAN, o->place, o->stored);
     }
     s->n = 0;
     progress(v, ", looking for orphans");
@@ -292,14 +294,13 @@ static bool look_at(void *arg, const struct lake_entry *e)
         s->v->young++;
     else if (e->temporary)
         add_object(s->v, FOUND_TEMPORARY, e->place, e->stored);
-    if (e->temporary)
+    if (e->temporary || place_set_has(&s->v->named, sv_of(e->place)))
         return !cli_signal();
     struct seen *to = &s->seen[s->n++];
-    memcpy(to->sha256, e->sha256, SHA256_LEN);
     snprintf(to->place, sizeof(to->place), "%s", e->place);
     to->stored = e->stored;
     to->young = young;
-    s->rc = s->n == PAGE ? ask(s) : 0;
+    s->rc = s->n == PAGE ? judge(s) : 0;
     return s->rc == 0 && !cli_signal();
 }
 
@@ -318,6 +319,25 @@ static void judge_segment(struct verify *v, const struct segment *g)
         v->v[v->n - 1].why = "no artifact has some of it";
 }
 
+/* Once more, from the first row on: `lake convert` gives old rows new places, and on PostgreSQL the
+ * row of a transaction that took long may have a lower id than others that were there before. */
+static int drop_named(struct verify *v, struct pawl_err *err)
+{
+    size_t n = 0;
+    int rc = verify_named(v, err);
+    for (size_t i = 0; i < v->n; i++) {
+        struct finding *f = &v->v[i];
+        if (f->kind == FOUND_ORPHAN && f->n_rows) {
+            v->count[FOUND_ORPHAN]--;
+            free(f->rows);
+        } else {
+            v->v[n++] = *f;
+        }
+    }
+    v->n = n;
+    return rc;
+}
+
 int verify_lake(struct verify *v, struct pawl_err *err)
 {
     struct scan s = {.v = v, .err = err, .seen = mem_zalloc(PAGE, sizeof(*s.seen))};
@@ -325,128 +345,14 @@ int verify_lake(struct verify *v, struct pawl_err *err)
     if (rc == 0)
         rc = s.rc;
     if (rc == 0)
-        rc = ask(&s);
+        rc = judge(&s);
     free(s.seen);
+    if (rc == 0 && v->count[FOUND_ORPHAN])
+        rc = drop_named(v, err);
     segments_judge(&v->packed);
     if (rc == 0)
         rc = segments_notes(&v->packed, v->lake, segments_since(v->c), err);
     for (size_t i = 0; rc == 0 && i < v->packed.n; i++)
         judge_segment(v, &v->packed.v[i]);
     return rc;
-}
-
-/* ---- repair ---- */
-
-static int remove_object(struct verify *v, const struct finding *f, bool *gone,
-                         struct pawl_err *err)
-{
-    int rc = lake_remove(v->lake, f->place.p, v->younger, gone, err);
-    if (rc == PAWL_ENOTFOUND) { /* somebody else did */
-        *gone = true;
-        return 0;
-    }
-    if (rc == 0 && *gone) {
-        v->repaired.removed++;
-        v->repaired.bytes += f->bytes;
-    } else if (rc == 0) {
-        v->repaired.left++;
-    }
-    return rc;
-}
-
-/* Every row of the finding's object, also those that a sample did not read. */
-static int rows_of(struct verify *v, const struct finding *f, struct arena *a,
-                   struct artifact_list *out, struct pawl_err *err)
-{
-    const struct artifact_filter same = {.sha256 = f->sha256};
-    struct artifact_list l;
-    int rc = artifacts_load(v->c, &same, a, &l, err);
-    if (rc < 0)
-        return rc;
-    *out = (struct artifact_list){l.v, 0};
-    for (size_t i = 0; i < l.n; i++)
-        if (sv_eq(l.v[i].a.place, f->place))
-            out->v[out->n++] = l.v[i];
-    return 0;
-}
-
-static int lose_rows(struct verify *v, const struct artifact_list *l, struct pawl_err *err)
-{
-    int rc = 0;
-    for (size_t at = 0; rc == 0 && at < l->n; at += PAGE) {
-        int64_t ids[PAGE], rows = 0, jobs = 0;
-        size_t n = 0;
-        for (; n < PAGE && at + n < l->n; n++)
-            ids[n] = l->v[at + n].id;
-        rc = v->c->store->ops->artifacts_lost(v->c->store, ids, n, &rows, &jobs, err);
-        v->repaired.rows += rows;
-        v->repaired.jobs += jobs;
-    }
-    return rc;
-}
-
-/* Looked at once more: the row may be gone with another finding of the same object, and a job may
- * have brought the bytes back. Damaged ones go before their rows, or else a job that fetches the
- * same again would find them and take them for good. */
-static int repair_row(struct verify *v, const struct finding *f, struct pawl_err *err)
-{
-    AUTO(arena_done) struct arena a;
-    struct artifact_list l;
-    enum lake_verdict verdict = LAKE_GOOD;
-    const char *why;
-    arena_init(&a);
-    int rc = rows_of(v, f, &a, &l, err);
-    if (rc == 0 && l.n)
-        rc = lake_check(v->lake, &l.v[0].a, &verdict, &why, err);
-    if (rc < 0 || verdict == LAKE_GOOD)
-        return rc;
-    /* Of many in one segment none can be taken away: it is dead when its row has gone. */
-    bool gone = verdict == LAKE_MISSING || sv_starts(f->place, SV("pack/"));
-    if (!gone)
-        rc = remove_object(v, f, &gone, err);
-    return rc == 0 && gone ? lose_rows(v, &l, err) : rc;
-}
-
-static bool is_segment(const struct finding *f)
-{
-    return !f->artifact && sv_starts(f->place, SV("pack/"));
-}
-
-/* Was it found, by the one who was asked? */
-static bool was_found(void *arg, const struct segment *g)
-{
-    const struct verify *v = arg;
-    for (size_t i = 0; i < v->n; i++)
-        if (is_segment(&v->v[i]) &&
-            sv_eq(sv_make(v->v[i].place.p + 5, v->v[i].place.n - 5), sv_of(g->name)))
-            return true;
-    return false;
-}
-
-static int repair_segments(struct verify *v, struct pawl_err *err)
-{
-    struct segments_result done = {0};
-    int rc = segments_reclaim(v->c, v->lake, &v->packed, 0, was_found, v, &done, err);
-    v->repaired.removed += done.removed;
-    v->repaired.cut += done.cut + done.moved;
-    v->repaired.bytes += done.bytes;
-    v->repaired.left += done.left;
-    return rc;
-}
-
-int verify_repair(struct verify *v, struct pawl_err *err)
-{
-    int rc = 0;
-    size_t i = 0;
-    bool packed = false;
-    for (; rc == 0 && i < v->n && !cli_signal(); i++) {
-        bool gone;
-        if (is_segment(&v->v[i]))
-            packed = true;
-        else
-            rc = v->v[i].artifact ? repair_row(v, &v->v[i], err)
-                                  : remove_object(v, &v->v[i], &gone, err);
-    }
-    v->repaired.left += (int64_t)(v->n - i);
-    return rc == 0 && packed && !cli_signal() ? repair_segments(v, err) : rc;
 }

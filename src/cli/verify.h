@@ -4,6 +4,7 @@
 
 #include "artifacts_out.h"
 #include "meter.h"
+#include "place_set.h"
 #include "segments.h"
 
 enum { READERS = 4 }; /* at a time: hashing is what takes long */
@@ -21,7 +22,12 @@ struct finding {
     struct sv name, place; /* in the arena */
     const char *why;       /* static */
     unsigned char sha256[SHA256_LEN];
-    int64_t bytes; /* on disk */
+    int64_t size, bytes; /* size: of a row; on disk */
+    enum codec codec;
+    /* verify_named() */
+    int64_t *rows; /* ids of those with this place */
+    size_t n_rows, cap_rows;
+    bool disputed; /* rows with another hash have this place, too */
 };
 
 struct verify {
@@ -30,9 +36,12 @@ struct verify {
     struct lake *readers[READERS]; /* NULL: not yet needed */
     struct arena arena;            /* of the findings */
     struct meter meter;
-    double share;       /* of the artifacts that are read, 0 to 1 */
-    struct dur younger; /* what was kept within this time may belong to a job under way */
+    double share;           /* of the artifacts that are read, 0 to 1 */
+    struct dur younger;     /* what was kept within this time may belong to a job under way */
+    struct place_set named; /* by rows, but for those in segments */
     struct segments packed;
+    int64_t last;        /* id: rows up to it were read */
+    struct boot rows_at; /* when verify_named() began */
     struct finding *v;
     size_t n, cap;
     int64_t count[N_FINDINGS];
@@ -42,14 +51,18 @@ struct verify {
     struct {
         int64_t rows, jobs, removed, bytes;
         int64_t cut;  /* segments made shorter, or copied without what nobody has */
-        int64_t left; /* findings that are as they were */
+        int64_t left; /* findings that are as they were, those about the same bytes once */
     } repaired;
 };
 const char *finding_name(enum finding_kind k);
+void verify_done(struct verify *v); /* the command line's store stays open */
 
 /* Every row against its bytes, then everything in the lake against the rows. Stops at a signal. */
 PAWL_MUST_USE int verify_rows(struct verify *v, struct pawl_err *err);
 PAWL_MUST_USE int verify_lake(struct verify *v, struct pawl_err *err);
+/* does: which rows name the places of the findings, as of now. Of several findings about the same
+ * bytes one gets them all. Incomplete after a signal. */
+PAWL_MUST_USE int verify_named(struct verify *v, struct pawl_err *err);
 /* Take away what is damaged, orphaned and left over, then queue the jobs whose bytes are gone. */
 PAWL_MUST_USE int verify_repair(struct verify *v, struct pawl_err *err);
 

@@ -11,7 +11,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
               "/same": (b"plain b\n", "text/plain"), "/bin": (bytes(range(256)) * 9, "application/octet-stream"),
               "/a?raw": (b"raw of a\n", "text/plain")}
     def do_GET(self):
-        body, kind = self.bodies.get(self.path, (None, None))
+        path = "/same" if self.path.startswith("/same?") else self.path
+        body, kind = self.bodies.get(path, (None, None))
         self.send_response(200 if body else 404)
         body = body or b"no such page\n"
         if kind:
@@ -63,6 +64,31 @@ object() {
 for line in sys.stdin:
     d = json.loads(line)
     if [str(d["job"]), d["variant"]] == sys.argv[1:]: print(d["path"])' "$1" "$2"
+}
+
+# plant TEXT: an object of this line that no row names, kept long ago; its file in $planted.
+plant() {
+    local sum
+    sum=$(echo "$1" | sha256sum | cut -d' ' -f1)
+    planted="lake/objects/${sum:0:2}/$sum"
+    mkdir -p "${planted%/*}"
+    echo "$1" >"$planted"
+    old "$planted"
+}
+
+# asked ARG…: pawl on a terminal, until it asks; then answered: yes, and its exit status. Its words in said.
+asked() {
+    mkfifo keys
+    script -qec "$PAWL $*" /dev/null <keys >said 3>&- &
+    pid=$!
+    started="$started $pid"
+    exec 4>keys
+    wait_for grep -aqF '[y/N]' said
+}
+answered() {
+    echo y >&4
+    exec 4>&-
+    wait "$pid"
 }
 
 @test "cat: the bytes, by name where there are several" {
@@ -240,6 +266,53 @@ print(*sorted(json.loads(sys.argv[1])))' "${lines[0]}")"
     says "repaired: 2 rows removed, 2 jobs queued again, 1 file deleted"
     pawl run -q --drain
     try 0 verify
+}
+
+@test "verify --repair: what a row names since the question was asked stays" {
+    fetched -- /a
+    plant "nobody knows these"
+    nobody=$planted
+    plant "plain b"
+    asked verify --repair
+    grep -q "repair 2 findings" said
+    fetched -- /b
+    [ "$planted" -ef "$(object 2 body)" ]
+    old "$planted"
+    answered
+    grep -q "1 file deleted" said
+    [ ! -e "$nobody" ]
+    same "plain b" "$(pawl cat 2)"
+    try 0 verify
+}
+
+@test "verify --repair: what a row moved to since the question was asked stays" {
+    printf 'lake: {mode: pack}\n' >>pawl.yaml
+    fetched -- /b
+    plant "plain b"
+    asked verify --repair
+    grep -q "repair 1 finding?" said
+    try 0 lake convert files
+    [ "$planted" -ef "$(object 1 body)" ]
+    old "$planted"
+    answered
+    grep -q "0 files deleted" said
+    same "plain b" "$(pawl cat 1)"
+}
+
+@test "verify --sample: orphans are found, and all rows of what is damaged are repaired" {
+    fetched -- /a /same?{1..30}
+    plant "nobody knows these"
+    b=$(object 2 body)
+    chmod u+w "$b"
+    printf 'plain c\n' >"$b"
+    old "$b"
+    try 1 verify --sample 50 --json
+    same "31 True 1" "$(json '"%s %s %s" % (d["artifacts"], 0 < d["damaged"] < 30, d["orphan"])')"
+    try 0 verify --sample 50 --repair --yes
+    says "repaired: 30 rows removed, 30 jobs queued again, 2 files deleted"
+    pawl run -q --drain
+    try 0 verify
+    says "31 artifacts read"
 }
 
 @test "verify: a lake that is not there is no finding for each row" {
