@@ -377,9 +377,6 @@ struct store_ops {
     int (*artifacts)(struct store *s, const struct artifact_filter *f,
                      bool (*each)(void *arg, const struct artifact_view *v), void *arg,
                      struct pawl_err *err);
-    /* does: of n hashes, whether an artifact has these bytes. */
-    int (*bytes_known)(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n,
-                       bool *out, struct pawl_err *err);
     /* does: remove the rows of artifacts whose bytes are gone, and queue their jobs again where
      * they have ended and are still there (fence kept, fresh budgets). atomic with: event
      * artifact_lost. outcomes: how many rows went, how many jobs were queued. */

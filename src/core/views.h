@@ -234,13 +234,12 @@ struct artifact_view {
     int status;           /* of that fetch; 0: none */
 };
 struct artifact_filter {
-    job_id job;                  /* v 0: any */
-    struct sv queue;             /* p NULL: any */
-    struct sv name;              /* p NULL: any */
-    const unsigned char *sha256; /* NULL: any */
-    bool newest;                 /* of each (job, name) only the newest */
-    int64_t after;               /* ids above: the cursor */
-    int64_t limit;               /* 0: no limit */
+    job_id job;      /* v 0: any */
+    struct sv queue; /* p NULL: any */
+    struct sv name;  /* p NULL: any */
+    bool newest;     /* of each (job, name) only the newest */
+    int64_t after;   /* ids above: the cursor */
+    int64_t limit;   /* 0: no limit */
 };
 struct fetch_view {
     job_id job;

@@ -66,7 +66,6 @@ enum { N_SIDES = 2, N_HANDLES = 2, N_WORKERS = 8, KNOWN_MAX = 2000, TOUCHED_MAX 
     X(remember)                                                                                    \
     X(recall)                                                                                      \
     X(artifacts)                                                                                   \
-    X(bytes_known)                                                                                 \
     X(artifacts_lost)                                                                              \
     X(artifacts_move)                                                                              \
     X(artifacts_expire)                                                                            \

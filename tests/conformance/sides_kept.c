@@ -226,36 +226,17 @@ static int64_t pick_kept(struct sides *r)
 
 static void ask_artifacts(struct sides *r)
 {
-    unsigned char hash[SHA256_LEN];
     struct artifact_filter f = {.newest = roll(r, 2), .limit = roll(r, 2) ? 0 : 1 + roll(r, 10)};
-    memset(hash, roll(r, FILLS), sizeof(hash));
     f.job.v = roll(r, 3) ? 0 : pick_job(r);
     f.queue = roll(r, 4) ? SV_NONE : pick_queue(r);
     f.name = roll(r, 4) ? SV_NONE : SV("html");
-    f.sha256 = roll(r, 4) ? NULL : hash;
     f.after = !f.job.v && !f.limit ? (int64_t)r->side[0].artifacts.n - 20 : 0;
     if (f.after < 0 || (f.limit && roll(r, 2)))
         f.after = roll(r, 2) ? 0 : pick_kept(r);
-    say(r, "artifacts job %lld queue '" SV_FMT "' name %d hash %d newest %d after %lld limit %lld",
-        (long long)f.job.v, SV_ARG(f.queue), f.name.p != NULL, f.sha256 ? hash[0] : -1, f.newest,
-        (long long)f.after, (long long)f.limit);
+    say(r, "artifacts job %lld queue '" SV_FMT "' name %d newest %d after %lld limit %lld",
+        (long long)f.job.v, SV_ARG(f.queue), f.name.p != NULL, f.newest, (long long)f.after,
+        (long long)f.limit);
     show_artifacts(r, &f, false);
-}
-
-static void ask_bytes(struct sides *r)
-{
-    unsigned char hashes[4][SHA256_LEN];
-    for (int i = 0; i < 4; i++)
-        memset(hashes[i], roll(r, FILLS + 2), SHA256_LEN);
-    say(r, "bytes_known %d %d %d %d", hashes[0][0], hashes[1][0], hashes[2][0], hashes[3][0]);
-    counted(r, OP_bytes_known);
-    EACH_SIDE(r, d)
-    {
-        bool out[4] = {0};
-        answer(d, d->s->ops->bytes_known(d->s, (const unsigned char(*)[SHA256_LEN])hashes, 4, out,
-                                         &d->e));
-        str_addf(&d->text, "%d%d%d%d\n", out[0], out[1], out[2], out[3]);
-    }
 }
 
 static void op_lost(struct sides *r)
@@ -335,10 +316,10 @@ static void op_expire(struct sides *r)
 
 void sides_keep(struct sides *r)
 {
-    int what = roll(r, 9);
+    int what = roll(r, 8);
     if (what == 7) {
         op_move(r);
-    } else if (what == 8) {
+    } else if (what == 3) {
         op_expire(r);
     } else if (what == 0) {
         op_remember(r);
@@ -346,8 +327,6 @@ void sides_keep(struct sides *r)
         op_recall(r);
     } else if (what == 2) {
         ask_artifacts(r);
-    } else if (what == 3) {
-        ask_bytes(r);
     } else if (what == 4) {
         op_lost(r);
     } else if (what == 5) {

@@ -234,7 +234,6 @@ static void test_filters_and_cursor(void **state)
     assert_int_equal(artifacts(f, (struct artifact_filter){.queue = SV("q")}).n, 3);
     assert_int_equal(artifacts(f, (struct artifact_filter){.queue = SV("none")}).n, 0);
     assert_int_equal(artifacts(f, (struct artifact_filter){.name = SV("html")}).n, 1);
-    assert_int_equal(artifacts(f, (struct artifact_filter){.sha256 = a[1].sha256}).n, 3);
     struct found newest = artifacts(f, (struct artifact_filter){.newest = true});
     assert_int_equal(newest.n, 3); /* of job one the old raw is left out */
     assert_int_equal(newest.v[0].job.v, two.v);
@@ -242,8 +241,6 @@ static void test_filters_and_cursor(void **state)
     assert_sv(newest.v[2].a.name, "html");
     struct artifact_filter both = {.job = one, .newest = true, .name = SV("raw")};
     assert_int_equal(artifacts(f, both).v[0].a.sha256[0], 9);
-    both.sha256 = a[1].sha256;
-    assert_int_equal(artifacts(f, both).n, 0);
     int64_t after = 0;
     for (size_t i = 0; i < all.n; i++) { /* one at a time */
         struct found x = artifacts(f, (struct artifact_filter){.after = after, .limit = 1});
@@ -298,26 +295,6 @@ static void test_many_artifacts(void **state)
     end(f, &w);
 }
 
-static void test_bytes_are_known_by_their_hash(void **state)
-{
-    struct fixture *f = *state;
-    struct session w = start(f, "w");
-    fetched(f, &w, "q", 1);
-    fetched(f, &w, "q", 1);
-    fetched(f, &w, "q", 3);
-    unsigned char hashes[4][SHA256_LEN];
-    bool known[4];
-    for (int i = 0; i < 4; i++)
-        memset(hashes[i], i, SHA256_LEN);
-    OK(f->s->ops->bytes_known(f->s, (const unsigned char(*)[SHA256_LEN])hashes, 4, known, &f->e));
-    assert_false(known[0]);
-    assert_true(known[1]);
-    assert_false(known[2]);
-    assert_true(known[3]);
-    OK(f->s->ops->bytes_known(f->s, NULL, 0, NULL, &f->e));
-    end(f, &w);
-}
-
 static void test_totals_since_a_time(void **state)
 {
     struct fixture *f = *state;
@@ -362,7 +339,6 @@ int main(void)
         TEST(test_nothing_stays_of_a_group_that_is_given_up),
         TEST(test_filters_and_cursor),
         TEST(test_many_artifacts),
-        TEST(test_bytes_are_known_by_their_hash),
         TEST(test_totals_since_a_time),
     };
     return cmocka_run_group_tests_name("artifacts", tests, NULL, NULL);

@@ -81,8 +81,6 @@ static const struct {
     {"artifacts_by_id", "artifact_job (job=? AND name=? AND fence>?)"},
     {"artifacts_by_id", "fetch_job (job=? AND fence=?)"},
     {"artifacts_of_job", "artifact_job (job=?)"},
-    {"artifacts_of_bytes", "artifact_bytes (sha256=?"},
-    {"bytes_known", "artifact_bytes (sha256=?"},
     {"artifact_drop", "INTEGER PRIMARY KEY"},
     {"fetch_lost", "fetch_job (job=? AND fence=?)"},
     {"fetch_left_over", "fetch_job (job=? AND fence=?)"},

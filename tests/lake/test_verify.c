@@ -260,6 +260,8 @@ static void rows_that_come_while_looking(void **state)
         l->at_end = changes[i];
         look(l);
         assert_found(l, 0, 0, 0);
+        /* One that follows the others needs no second pass. */
+        assert_int_equal(l->passes, changes[i] == add_row ? 1 : 2);
         repair(l);
         assert_true(is_there(l, &late));
         teardown(&fresh);

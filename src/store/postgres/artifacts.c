@@ -1,7 +1,7 @@
 /* Artifacts: looking at them in pages by id, and what happens when their bytes are gone. */
 #include "pg.h"
 
-enum { PAGE_FIRST = 100, PAGE = 1000, HASHES_AT_ONCE = 5000 };
+enum { PAGE_FIRST = 100, PAGE = 1000 };
 
 typedef bool each_fn(void *arg, const struct artifact_view *v);
 
@@ -33,14 +33,10 @@ static int read_page(struct pg *p, const struct artifact_filter *f, int64_t afte
     arg_i64(&a, f->job.v);
     arg_text(&a, f->queue);
     arg_text(&a, f->name);
-    arg_bytes(&a, f->sha256, f->sha256 ? SHA256_LEN : 0);
     arg_bool(&a, f->newest);
     arg_i64(&a, after);
     arg_i64(&a, page);
-    enum stmt_id id = f->job.v    ? STMT_ARTIFACTS_OF_JOB
-                      : f->sha256 ? STMT_ARTIFACTS_OF_BYTES
-                                  : STMT_ARTIFACTS_BY_ID;
-    return pg_look(p, id, &a, out, err);
+    return pg_look(p, f->job.v ? STMT_ARTIFACTS_OF_JOB : STMT_ARTIFACTS_BY_ID, &a, out, err);
 }
 
 int pg_artifacts(struct store *s, const struct artifact_filter *f, each_fn *each, void *arg,
@@ -64,37 +60,6 @@ int pg_artifacts(struct store *s, const struct artifact_filter *f, each_fn *each
             return 0;
         after = res_i64(r, 0, 0);
     }
-}
-
-static int known(struct pg *p, const unsigned char (*sha256)[SHA256_LEN], size_t n, bool *out,
-                 struct pawl_err *err)
-{
-    AUTO_ARGS a;
-    AUTO_RESULT r = NULL;
-    args_init(&a);
-    struct sv *hashes = arena_alloc(&a.arena, n * sizeof(*hashes));
-    for (size_t i = 0; i < n; i++)
-        hashes[i] = sv_make((const char *)sha256[i], SHA256_LEN);
-    arg_blobs(&a, hashes, n);
-    int rc = pg_look(p, STMT_BYTES_KNOWN, &a, &r, err);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        out[i] = res_int(r, (int)i, 0);
-    return rc;
-}
-
-int pg_bytes_known(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n, bool *out,
-                   struct pawl_err *err)
-{
-    AUTO_FREE bool *found = mem_zalloc(n + 1, sizeof(*found));
-    for (size_t at = 0, len; at < n; at += len) {
-        len = n - at < HASHES_AT_ONCE ? n - at : HASHES_AT_ONCE;
-        int rc = known(pg_of(s), sha256 + at, len, found + at, err);
-        if (rc < 0)
-            return rc;
-    }
-    if (n)
-        memcpy(out, found, n * sizeof(*out));
-    return 0;
 }
 
 /* ---- bytes that are gone ---- */

@@ -174,7 +174,6 @@ static const struct store_ops ops = {
     .remember = pg_remember,
     .recall = pg_recall,
     .artifacts = pg_artifacts,
-    .bytes_known = pg_bytes_known,
     .artifacts_lost = pg_artifacts_lost,
     .artifacts_move = pg_artifacts_move,
     .artifacts_expire = pg_artifacts_expire,

@@ -23,31 +23,18 @@ static void read_artifact(sqlite3_stmt *s, struct artifact_view *out)
         memcpy(out->a.sha256, sqlite3_column_blob(s, 6), SHA256_LEN);
 }
 
-static void bind_hash(sqlite3_stmt *s, int i, const unsigned char *sha256)
-{
-    if (sha256)
-        sqlite3_bind_blob(s, i, sha256, SHA256_LEN, SQLITE_STATIC);
-    else
-        sqlite3_bind_null(s, i);
-}
-
 static int walk(struct sq *q, const struct artifact_filter *f, each_fn *each, void *arg,
                 struct pawl_err *err)
 {
-    AUTO_STMT s = stmt_get(q,
-                           f->job.v    ? STMT_ARTIFACTS_OF_JOB
-                           : f->sha256 ? STMT_ARTIFACTS_OF_BYTES
-                                       : STMT_ARTIFACTS_BY_ID,
-                           err);
+    AUTO_STMT s = stmt_get(q, f->job.v ? STMT_ARTIFACTS_OF_JOB : STMT_ARTIFACTS_BY_ID, err);
     if (!s)
         return err->code;
     sqlite3_bind_int64(s, 1, f->job.v);
     bind_sv(s, 2, f->queue);
     bind_sv(s, 3, f->name);
-    bind_hash(s, 4, f->sha256);
-    sqlite3_bind_int(s, 5, f->newest);
-    sqlite3_bind_int64(s, 6, f->after);
-    sqlite3_bind_int64(s, 7, f->limit ? f->limit : -1);
+    sqlite3_bind_int(s, 4, f->newest);
+    sqlite3_bind_int64(s, 5, f->after);
+    sqlite3_bind_int64(s, 6, f->limit ? f->limit : -1);
     int rc;
     while ((rc = stmt_step(q, s, err, "artifacts")) == 1) {
         struct artifact_view v;
@@ -68,35 +55,6 @@ int store_artifacts(struct store *s, const struct artifact_filter *f, each_fn *e
     rc = walk(q, f, each, arg, err);
     read_end(q);
     return rc;
-}
-
-static int known(struct sq *q, const unsigned char *sha256, struct pawl_err *err)
-{
-    AUTO_STMT s = stmt_get(q, STMT_BYTES_KNOWN, err);
-    if (!s)
-        return err->code;
-    bind_hash(s, 1, sha256);
-    return stmt_step(q, s, err, "artifacts");
-}
-
-int store_bytes_known(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n,
-                      bool *out, struct pawl_err *err)
-{
-    struct sq *q = sq_of(s);
-    AUTO_FREE bool *found = mem_zalloc(n + 1, sizeof(*found));
-    int rc = read_begin(q, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; rc >= 0 && i < n; i++) {
-        rc = known(q, sha256[i], err);
-        found[i] = rc == 1;
-    }
-    read_end(q);
-    if (rc < 0)
-        return rc;
-    if (n)
-        memcpy(out, found, n * sizeof(*out));
-    return 0;
 }
 
 /* ---- bytes that are gone ---- */

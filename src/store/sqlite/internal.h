@@ -472,8 +472,6 @@ int store_explain(struct store *s, job_id id, struct arena *a, struct explain_vi
 int store_artifacts(struct store *s, const struct artifact_filter *f,
                     bool (*each)(void *arg, const struct artifact_view *v), void *arg,
                     struct pawl_err *err);
-int store_bytes_known(struct store *s, const unsigned char (*sha256)[SHA256_LEN], size_t n,
-                      bool *out, struct pawl_err *err);
 int store_artifacts_move(struct store *s, const struct artifact_move *v, size_t n,
                          int64_t *out_moved, struct pawl_err *err);
 int store_artifacts_expire(struct store *s, struct wall before, int max, int64_t *out_rows,

@@ -73,7 +73,6 @@ static const struct store_ops ops = {
     .remember = store_remember,
     .recall = store_recall,
     .artifacts = store_artifacts,
-    .bytes_known = store_bytes_known,
     .artifacts_lost = store_artifacts_lost,
     .artifacts_move = store_artifacts_move,
     .artifacts_expire = store_artifacts_expire,

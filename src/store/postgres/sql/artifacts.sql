@@ -9,8 +9,8 @@ LEFT JOIN LATERAL (SELECT r.url, r.status FROM pawl.fetch r
                         WHERE r.job = a.job AND r.fence = a.fence AND r.artifact = a.id OFFSET 0) f
           ON true
      WHERE ($1::bigint = 0 OR a.job = $1::bigint) AND ($2::text IS NULL OR a.queue = $2::text)
-       AND ($3::text IS NULL OR a.name = $3::text) AND ($4::bytea IS NULL OR a.sha256 = $4::bytea)
-       AND (NOT $5::boolean OR NOT EXISTS (SELECT 1 FROM pawl.artifact n
+       AND ($3::text IS NULL OR a.name = $3::text)
+       AND (NOT $4::boolean OR NOT EXISTS (SELECT 1 FROM pawl.artifact n
                                            WHERE n.job = a.job AND n.name = a.name
                                              AND n.fence > a.fence))
 
@@ -27,7 +27,7 @@ SELECT pawl.keep($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bytea[]
 -- A page by id: the last id and how many were looked at, with every row that passes.
 -- name: artifacts_by_id
 WITH page AS MATERIALIZED (
-    SELECT * FROM pawl.artifact WHERE id > $6::bigint ORDER BY id LIMIT $7::bigint
+    SELECT * FROM pawl.artifact WHERE id > $5::bigint ORDER BY id LIMIT $6::bigint
 )
 SELECT n.last, n.n, x.*
 FROM (SELECT max(id) AS last, count(*) AS n FROM page) n
@@ -35,23 +35,12 @@ FROM (SELECT max(id) AS last, count(*) AS n FROM page) n
 ORDER BY x.id;
 -- name: artifacts_of_job
 WITH page AS MATERIALIZED (
-    SELECT * FROM pawl.artifact WHERE job = $1::bigint AND id > $6::bigint ORDER BY id LIMIT $7::bigint
+    SELECT * FROM pawl.artifact WHERE job = $1::bigint AND id > $5::bigint ORDER BY id LIMIT $6::bigint
 )
 SELECT n.last, n.n, x.*
 FROM (SELECT max(id) AS last, count(*) AS n FROM page) n
      LEFT JOIN (SELECT @artifact FROM page a @passing) x ON true
 ORDER BY x.id;
--- name: artifacts_of_bytes
-WITH page AS MATERIALIZED (
-    SELECT * FROM pawl.artifact WHERE sha256 = $4::bytea AND id > $6::bigint ORDER BY id LIMIT $7::bigint
-)
-SELECT n.last, n.n, x.*
-FROM (SELECT max(id) AS last, count(*) AS n FROM page) n
-     LEFT JOIN (SELECT @artifact FROM page a @passing) x ON true
-ORDER BY x.id;
--- name: bytes_known
-SELECT EXISTS (SELECT 1 FROM pawl.artifact a WHERE a.sha256 = u.hash)
-FROM unnest($1::bytea[]) WITH ORDINALITY u (hash, o) ORDER BY u.o;
 
 -- Rows whose bytes are gone. The jobs first, as they are locked before what belongs to them.
 -- name: lost_jobs

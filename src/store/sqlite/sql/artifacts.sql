@@ -5,15 +5,14 @@ SELECT a.id, a.job, a.fence, a.created_at, a.name, a.type, a.sha256, a.size, a.s
        q.name, f.url, f.status
 FROM artifact a
 
--- ?1 job, ?2 queue, ?3 name, ?4 hash, ?5 newest, ?6 after, ?7 limit
+-- ?1 job, ?2 queue, ?3 name, ?4 newest, ?5 after, ?6 limit
 -- define: passing
 CROSS JOIN queue q ON q.id = a.queue
      LEFT JOIN fetch f ON f.job = a.job AND f.fence = a.fence AND f.artifact = a.id
 WHERE (?1 = 0 OR a.job = ?1) AND (?2 IS NULL OR q.name = ?2) AND (?3 IS NULL OR a.name = ?3)
-  AND (?4 IS NULL OR a.sha256 = ?4)
-  AND (?5 = 0 OR NOT EXISTS (SELECT 1 FROM artifact n INDEXED BY artifact_job
+  AND (?4 = 0 OR NOT EXISTS (SELECT 1 FROM artifact n INDEXED BY artifact_job
                              WHERE n.job = a.job AND n.name = a.name AND n.fence > a.fence))
-  AND a.id > ?6
+  AND a.id > ?5
 
 -- Of a settle whose gate was passed (I2).
 -- name: artifact_insert
@@ -30,13 +29,9 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?
 ON CONFLICT DO NOTHING;
 
 -- name: artifacts_by_id
-@artifact NOT INDEXED @passing ORDER BY a.id LIMIT ?7;
+@artifact NOT INDEXED @passing ORDER BY a.id LIMIT ?6;
 -- name: artifacts_of_job
-@artifact INDEXED BY artifact_job @passing AND a.job = ?1 ORDER BY a.id LIMIT ?7;
--- name: artifacts_of_bytes
-@artifact INDEXED BY artifact_bytes @passing AND a.sha256 = ?4 ORDER BY a.id LIMIT ?7;
--- name: bytes_known
-SELECT 1 FROM artifact INDEXED BY artifact_bytes WHERE sha256 = ?1 LIMIT 1;
+@artifact INDEXED BY artifact_job @passing AND a.job = ?1 ORDER BY a.id LIMIT ?6;
 
 -- name: artifact_move
 UPDATE artifact SET place = ?3, stored = ?4, codec = ?5 WHERE id = ?1 AND place = ?2;
