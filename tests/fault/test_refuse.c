@@ -52,6 +52,21 @@ static void raw(struct fixture *f, const char *sql)
     sqlite3_close(db);
 }
 
+static int raw_count(struct fixture *f, const char *from)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *s = NULL;
+    char sql[100];
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", from);
+    assert_int_equal(sqlite3_open(f->path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    int n = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return n;
+}
+
 static void write_file(const char *path, const char *text, size_t n)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -77,7 +92,22 @@ static void test_newer_schema(void **state)
     assert_int_equal(try_open(f, STORE_WRITE), 0);
 }
 
-/* A store as the first release made it, with jobs in it. */
+/* A store as pawl made it when this was the newest schema; `rows` is run in it. */
+static void make_schema(struct fixture *f, int version, const char *rows)
+{
+    AUTO_STR struct str sql = STR_INIT(STR_OUTPUT);
+    unlink(f->path);
+    raw(f, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
+    str_adds(&sql, "BEGIN; PRAGMA application_id=1885435756;");
+    for (int i = 0; i < version; i++)
+        str_addf(&sql, "%s INSERT INTO migration VALUES (%d, '%s', '%s', 1);", migrations[i].sql,
+                 i + 1, migrations[i].name, migrations[i].checksum);
+    str_addf(&sql, "%s COMMIT", rows);
+    raw(f, str_cstr(&sql));
+    set_version(f, version);
+}
+
+/* The first one, with jobs in it. */
 static void make_first_schema(struct fixture *f)
 {
     static const char jobs[] =
@@ -91,14 +121,20 @@ static void make_first_schema(struct fixture *f)
         " VALUES (1, 1, 0, 4, 1, 1, 1, 5), (2, 1, 3, 1, 0, 0, 1, NULL), (3, 1, 0, 1, 0, 0, 1, "
         "NULL);"
         "INSERT INTO meta VALUES ('next_job', 4);";
-    AUTO_STR struct str sql = STR_INIT(STR_OUTPUT);
-    unlink(f->path);
-    raw(f, "PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL");
-    str_addf(&sql, "BEGIN; PRAGMA application_id=1885435756; %s", migrations[0].sql);
-    str_addf(&sql, "INSERT INTO migration VALUES (1, '%s', '%s', 1); %s COMMIT", migrations[0].name,
-             migrations[0].checksum, jobs);
-    raw(f, str_cstr(&sql));
-    set_version(f, 1);
+    make_schema(f, 1, jobs);
+}
+
+static void migrate_from(struct fixture *f, int version)
+{
+    struct store_options o = store_defaults(STORE_MIGRATE);
+    int from, to;
+    OK(open_store(f->path, &o, &f->s, &f->e));
+    OK(f->s->ops->migrate(f->s, &from, &to, &f->e));
+    assert_int_equal(from, version);
+    assert_int_equal(to, SCHEMA_VERSION);
+    store_close(f->s);
+    f->s = open_again(f);
+    assert_clean(f);
 }
 
 static void test_older_schema(void **state)
@@ -109,15 +145,7 @@ static void test_older_schema(void **state)
     const enum store_mode modes[] = {STORE_READ, STORE_WRITE, STORE_CREATE};
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         assert_int_equal(try_open(f, modes[i]), PAWL_ESCHEMA);
-    struct store_options o = store_defaults(STORE_MIGRATE);
-    int from, to;
-    OK(open_store(f->path, &o, &f->s, &f->e));
-    OK(f->s->ops->migrate(f->s, &from, &to, &f->e));
-    assert_int_equal(from, 1);
-    assert_int_equal(to, SCHEMA_VERSION);
-    store_close(f->s);
-    f->s = open_again(f);
-    assert_clean(f);
+    migrate_from(f, 1);
     assert_state(f, (job_id){1}, JOB_DONE);
     struct session w = start(f, "w");
     struct claim_result r = claim(f, &w, "k", 5);
@@ -126,6 +154,22 @@ static void test_older_schema(void **state)
     assert_sv(r.leases[0].payload, "2");
     assert_int_equal(add_plain(f, 0).v, 4);
     end(f, &w);
+}
+
+/* What is kept would cost more with an index over hashes than all the rest. */
+static void test_schema_with_index_of_hashes(void **state)
+{
+    static const char artifact[] =
+        "INSERT INTO queue (id, name) VALUES (1, 'q');"
+        "INSERT INTO artifact (job, fence, queue, size, stored, codec, created_at, sha256, name, "
+        "place) VALUES (7, 1, 1, 2, 2, 0, 1, zeroblob(32), 'a', 'files/00/00');";
+    struct fixture *f = *state;
+    close_fixture(f);
+    make_schema(f, 4, artifact);
+    assert_int_equal(raw_count(f, "sqlite_schema WHERE name = 'artifact_bytes'"), 1);
+    migrate_from(f, 4);
+    assert_int_equal(raw_count(f, "sqlite_schema WHERE name = 'artifact_bytes'"), 0);
+    assert_int_equal(raw_count(f, "artifact"), 1);
 }
 
 static void test_changed_migration(void **state)
@@ -538,6 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_newer_schema),
         TEST(test_older_schema),
+        TEST(test_schema_with_index_of_hashes),
         TEST(test_changed_migration),
         TEST(test_foreign_database),
         TEST(test_triggers),

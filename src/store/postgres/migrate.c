@@ -8,7 +8,7 @@
 
 /* The oldest version whose binaries still work with a schema of version i + 1: those of the version
  * before go on while the new ones are rolled out. */
-static const int oldest[] = {1, 2, 2, 2};
+static const int oldest[] = {1, 2, 2, 2, 2};
 _Static_assert(ARRAY_LEN(oldest) == ARRAY_LEN(migrations), "a migration without its oldest reader");
 
 enum { SERVER_OLDEST = 130000 };
