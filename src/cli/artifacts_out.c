@@ -4,14 +4,16 @@
 #include "text.h"
 #include "words.h"
 
-int cli_lake(const struct cli *c, struct lake **out, struct pawl_err *err)
+static int open_lake(const struct cli *c, enum lake_mode mode, const char *owner, struct lake **out,
+                     struct pawl_err *err)
 {
     const struct config *g = c->config;
     const struct lake_options o = {.path = g->lake_path,
+                                   .owner = owner,
                                    .types = (const char *const *)g->compress_types.v,
                                    .n_types = g->compress_types.n,
                                    .level = (int)g->lake_compress_level,
-                                   .mode = g->lake_mode[0] == 'p' ? LAKE_PACK : LAKE_FILES,
+                                   .mode = mode,
                                    .segment_bytes = g->lake_segment_size,
                                    .segment_age = g->lake_segment_age};
     int rc = lake_open(&o, out, err);
@@ -20,6 +22,23 @@ int cli_lake(const struct cli *c, struct lake **out, struct pawl_err *err)
         return err_hint(err, "lake.path or PAWL_LAKE_PATH names another folder");
     }
     return rc;
+}
+
+enum lake_mode cli_lake_mode(const struct cli *c)
+{
+    return c->config->lake_mode[0] == 'p' ? LAKE_PACK : LAKE_FILES;
+}
+
+int cli_lake(const struct cli *c, struct lake **out, struct pawl_err *err)
+{
+    return open_lake(c, cli_lake_mode(c), NULL, out, err);
+}
+
+int cli_own_lake(const struct cli *c, enum lake_mode mode, struct lake **out, struct pawl_err *err)
+{
+    char id[STORE_ID_LEN + 1];
+    int rc = c->store->ops->identity(c->store, id, err);
+    return rc < 0 ? rc : open_lake(c, mode, id, out, err);
 }
 
 /* ---- loading ---- */

@@ -6,8 +6,12 @@
 #include "lake.h"
 #include "mem.h"
 
+enum lake_mode cli_lake_mode(const struct cli *c); /* as configured */
 /* The configured lake, which is never made here. NOTFOUND naming the folder. */
 PAWL_MUST_USE int cli_lake(const struct cli *c, struct lake **out, struct pawl_err *err);
+/* The same for who changes or judges what is in it; CONFLICT: it is another store's. */
+PAWL_MUST_USE int cli_own_lake(const struct cli *c, enum lake_mode mode, struct lake **out,
+                               struct pawl_err *err);
 static inline void lake_closep(struct lake **l)
 {
     lake_close(*l);

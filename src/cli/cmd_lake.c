@@ -1,6 +1,7 @@
 /* pawl lake: from one form into the other, and giving back the room of what nobody has. */
 #include "lake_convert.h"
 #include "segments.h"
+#include "select.h"
 #include "words.h"
 
 #define MARGIN DUR_S(60) /* as that of verify */
@@ -8,12 +9,14 @@ enum { SHARE = 25 };     /* percent of a segment that must be dead before it is 
 
 static const struct opt opts[] = {
     {"dead", 0, "P", "compact: copy segments of which at least P percent is dead; 25 unless given"},
+    {"yes", 'y', NULL, "adopt: do not ask"},
     OPT_END,
 };
 static const struct example examples[] = {
     {"pawl fetch http://127.0.0.1:8080/a", "a job; when 'pawl run' has fetched it:"},
     {"pawl lake convert pack", "every artifact into segments of WARC, again to go on"},
     {"pawl lake compact --dead 10", "give back what nobody has any more"},
+    {"pawl lake adopt", "the lake of a store that this one was copied from"},
     EXAMPLE_END,
 };
 
@@ -28,23 +31,14 @@ static bool count_one(void *arg, const struct artifact_view *v)
 static int open_lake(const struct cli *c, enum lake_mode mode, struct lake **out,
                      struct pawl_err *err)
 {
-    const struct config *g = c->config;
-    const struct lake_options o = {.path = g->lake_path,
-                                   .types = (const char *const *)g->compress_types.v,
-                                   .n_types = g->compress_types.n,
-                                   .level = (int)g->lake_compress_level,
-                                   .mode = mode,
-                                   .segment_bytes = g->lake_segment_size,
-                                   .segment_age = g->lake_segment_age};
     struct pawl_err e = {0};
     bool any = false;
     const struct artifact_filter one = {.limit = 1};
-    int rc = lake_open(&o, out, &e);
+    int rc = cli_own_lake(c, mode, out, &e);
     if (rc == PAWL_ENOTFOUND) {
         int looked = c->store->ops->artifacts(c->store, &one, count_one, &any, err);
         if (looked < 0 || !any)
             return looked;
-        err_hint(&e, "lake.path or PAWL_LAKE_PATH names another folder");
     }
     if (rc < 0)
         *err = e;
@@ -153,37 +147,73 @@ static int compact(struct cli *c, struct pawl_err *err)
     return 0;
 }
 
+/* ---- adopt ---- */
+
+static int adopt(struct cli *c, struct pawl_err *err)
+{
+    AUTO_LAKE struct lake *lake = NULL;
+    char id[STORE_ID_LEN + 1], owner[LAKE_OWNER] = "";
+    int rc = c->store->ops->identity(c->store, id, err);
+    if (rc == 0)
+        rc = cli_lake(c, &lake, err);
+    if (rc == 0)
+        rc = lake_owner(lake, owner, err);
+    if (rc < 0)
+        return rc;
+    if (!strcmp(owner, id)) {
+        cli_say(c, "the lake is this store's already");
+        return 0;
+    }
+    if (owner[0]) {
+        cli_say(c,
+                "the lake belongs to store %s, this one is %s: what only that one's rows name can "
+                "be deleted afterwards",
+                owner, id);
+        int go = act_confirm(c, "adopt", "adopted", "lake", 1, err);
+        if (go <= 0)
+            return go;
+    }
+    rc = lake_adopt(lake, id, err);
+    if (rc == 0)
+        cli_say(c, "the lake is this store's now; 'pawl verify' compares them");
+    return rc;
+}
+
 /* ---- the line ---- */
 
-static int check_line(const struct cli *c, bool converts, struct pawl_err *err)
+enum verb { CONVERT, COMPACT, ADOPT };
+static const char *const verbs[] = {"convert", "compact", "adopt", NULL};
+
+static int check_line(const struct cli *c, enum verb verb, struct pawl_err *err)
 {
     const char *to = c->args.n_pos > 1 ? c->args.pos[1] : NULL;
+    bool converts = verb == CONVERT;
     if (converts && (!to || (strcmp(to, "files") != 0 && strcmp(to, "pack") != 0))) {
         err_set(err, PAWL_EUSAGE, "lake convert: into which form?");
         return err_hint(err, "pawl lake convert files, or pack");
     }
     if (!converts && to)
-        return err_set(err, PAWL_EUSAGE, "lake compact: unexpected '%s'", to);
-    if (converts && args_has(&c->args, "dead"))
+        return err_set(err, PAWL_EUSAGE, "lake %s: unexpected '%s'", verbs[verb], to);
+    if (verb != COMPACT && args_has(&c->args, "dead"))
         return err_set(err, PAWL_EUSAGE, "--dead belongs to 'lake compact'");
+    if (verb != ADOPT && args_has(&c->args, "yes"))
+        return err_set(err, PAWL_EUSAGE, "--yes belongs to 'lake adopt'");
     return 0;
 }
 
 static int run(struct cli *c, struct pawl_err *err)
 {
-    static const char *const names[] = {"convert", "compact", NULL};
-    int verb = args_verb(&c->args, "lake", names, err);
-    if (verb < 0 || check_line(c, verb == 0, err) < 0)
+    static int (*const acts[])(struct cli *, struct pawl_err *) = {convert, compact, adopt};
+    int verb = args_verb(&c->args, "lake", verbs, err);
+    if (verb < 0 || check_line(c, (enum verb)verb, err) < 0)
         return PAWL_EUSAGE;
     int rc = cli_open(c, STORE_WRITE, err);
-    if (rc < 0)
-        return rc;
-    return verb == 0 ? convert(c, err) : compact(c, err);
+    return rc < 0 ? rc : acts[verb](c, err);
 }
 
 const struct cmd cmd_lake = {
     .name = "lake",
-    .usage = "convert files|pack\ncompact [--dead P]",
+    .usage = "convert files|pack\ncompact [--dead P]\nadopt [--yes]",
     .about =
         "convert copies every artifact that is not in this form into it, reads the copy back, and "
         "then lets its row name it. It can be stopped and run again, and goes on beside workers; "
@@ -193,7 +223,9 @@ const struct cmd cmd_lake = {
         "compact gives back the room of records that no artifact has any more: segments without "
         "any are removed, dead ends are cut off, and of segments with at least P percent dead the "
         "living records are copied into a new one. What was written within worker.lease and a "
-        "minute more is left alone.",
+        "minute more is left alone.\n\n"
+        "A lake belongs to the store that first kept something in it: others neither write to it "
+        "nor clean it up. adopt makes it this store's, after a restored backup or 'pawl copy'.",
     .opts = opts,
     .examples = examples,
     .min_args = 1,

@@ -181,7 +181,7 @@ static int look(struct verify *v, struct pawl_err *err)
     int rc = verify_rows(v, err);
     if (rc < 0)
         return rc;
-    if (!v->lake && cli_lake(v->c, &v->lake, &none) < 0) {
+    if (!v->lake && cli_own_lake(v->c, cli_lake_mode(v->c), &v->lake, &none) < 0) {
         if (none.code == PAWL_ENOTFOUND)
             return 0;
         *err = none;

@@ -190,7 +190,7 @@ static int page_load(struct verify *v, struct page *p, struct pawl_err *err)
     arena_init(&p->arena);
     int rc = artifacts_load(v->c, &f, &p->arena, &p->rows, err);
     if (rc == 0 && p->rows.n && !v->lake)
-        rc = cli_lake(v->c, &v->lake, err);
+        rc = cli_own_lake(v->c, cli_lake_mode(v->c), &v->lake, err);
     if (rc < 0) {
         arena_done(&p->arena);
         return rc;

@@ -155,6 +155,7 @@ struct store_effort {
     int64_t statements, rows, syncs;
 };
 
+enum { STORE_ID_LEN = 32 };
 struct store_info {
     char kind[16];      /* "sqlite" */
     char location[512]; /* path or URL without password */
@@ -243,6 +244,9 @@ struct store_ops {
     /* does: bring an older schema up to date; report versions before and after. STORE_MIGRATE. */
     int (*migrate)(struct store *s, int *out_from, int *out_to, struct pawl_err *err);
     int (*info)(struct store *s, struct store_info *out, struct pawl_err *err);
+    /* does: the store's id, random and its own for as long as it is there; a backup of it, and
+     * what it was copied to, have others. */
+    int (*identity)(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err);
     /* does: the engine's own integrity check plus pawl's cross-table checks; appends one line per
      * finding to `out`, none when all is well. */
     int (*check)(struct store *s, struct str *out, struct pawl_err *err);

@@ -17,7 +17,6 @@
 enum { SHARE_FROM = 4, SEGMENT_BYTES = 1 << 30 };
 #define SEGMENT_AGE DUR_S(3600)
 
-static const char LOCK_NAME[] = "lake.lock";
 static const char README_NAME[] = "README";
 static const char README[] =
     "This folder is a lake of pawl: what jobs keep, as files named by their content, or packed.\n"
@@ -26,7 +25,9 @@ static const char README[] =
     "objects/ab/abcd....zst  the same, compressed: `zstd -dc FILE | sha256sum` prints the name\n"
     "segments/...warc.gz     many of them, as records of WARC/1.1, each a member of gzip\n"
     "tmp/                    unfinished; left over only after a crash\n"
-    "lake.lock               lets writers and `pawl verify --repair` meet; never delete it\n"
+    "lake.lock               whose lake it is; writers and `pawl verify --repair` meet here: "
+    "never\n"
+    "                        delete it\n"
     "\n"
     "Which job and URL a file belongs to is in the store (view v_artifacts). Do not change files\n"
     "here; copying and reading them is safe at any time.\n";
@@ -155,6 +156,8 @@ static int open_parts(struct lake *l, const struct lake_options *o, struct pawl_
         rc = refuse_foreign(l, err);
     if (rc == 0 && o->create)
         rc = open_lock(l, err);
+    if (rc == 0 && o->owner)
+        rc = owner_check(l, o->owner, o->create, err);
     if (rc == 0)
         rc = open_folder(l, "objects", o->create, &l->objects, err);
     if (rc == 0)

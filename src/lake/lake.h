@@ -26,6 +26,9 @@ enum lake_mode {
 struct lake_options {
     const char *path;         /* the root; borrowed for the call */
     bool create;              /* make it if it is not there; else NOTFOUND */
+    const char *owner;        /* the store whose rows name what is in it, by its id; NULL: whoever
+                                 only reads. CONFLICT if it is another's; nobody's lake becomes
+                                 this store's with `create`. Borrowed for the call */
     const char *const *types; /* content types kept compressed: "text/html", or a star
                                  after the slash; borrowed as long as the lake is open */
     size_t n_types;
@@ -36,6 +39,11 @@ struct lake_options {
 };
 PAWL_MUST_USE int lake_open(const struct lake_options *o, struct lake **out, struct pawl_err *err);
 void lake_close(struct lake *l); /* NULL is fine */
+/* The id of the store that it belongs to; "": nobody's yet. */
+enum { LAKE_OWNER = 64 };
+PAWL_MUST_USE int lake_owner(struct lake *l, char out[LAKE_OWNER], struct pawl_err *err);
+/* does: it belongs to this store from now on, whosever it was. */
+PAWL_MUST_USE int lake_adopt(struct lake *l, const char *owner, struct pawl_err *err);
 
 /* ---- writing ---- */
 

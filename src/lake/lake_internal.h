@@ -47,7 +47,10 @@ struct lake {
 PAWL_MUST_USE int lake_open_on(const struct disk *d, size_t share_from,
                                const struct lake_options *o, struct lake **out,
                                struct pawl_err *err);
+#define LOCK_NAME "lake.lock"
 char *lake_buffer(struct lake *l);
+/* owner.c: is it this store's? `take`: nobody's becomes so. CONFLICT: it is another's. */
+PAWL_MUST_USE int owner_check(struct lake *l, const char *owner, bool take, struct pawl_err *err);
 /* how: LOCK_SH while objects are looked at, touched or named; LOCK_EX while one is deleted. Held
  * for no longer than that, never while bytes are written or synced. */
 PAWL_MUST_USE int lake_lock(struct lake *l, int how, struct pawl_err *err);

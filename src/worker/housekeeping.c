@@ -190,6 +190,7 @@ void housekeeping_store_news(struct worker *w)
     if (!news.opened)
         return;
     watch_hints(w, news.wake_fd);
+    memcpy(w->store_id, news.id, sizeof(w->store_id));
     if (w->log_dir < 0)
         w->log_dir = news.log_dir;
     else if (news.log_dir >= 0)

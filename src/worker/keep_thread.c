@@ -44,6 +44,7 @@ static int open_handle(const struct keeping *k, struct lake **out, struct pawl_e
     const struct config *c = k->w->o->config;
     const struct lake_options o = {.path = c->lake_path,
                                    .create = true,
+                                   .owner = k->w->store_id,
                                    .types = (const char *const *)c->compress_types.v,
                                    .n_types = c->compress_types.n,
                                    .level = (int)c->lake_compress_level,

@@ -50,11 +50,14 @@ static void set_handle(struct store_thread *st, struct store *s)
 int store_handle_open(struct store_thread *st, struct pawl_err *err)
 {
     struct store *s;
+    char id[STORE_ID_LEN + 1] = "";
     int dir = -1;
     int rc = st->o->open_store(st->o->open_arg, &s, err);
     if (rc < 0)
         return rc;
-    rc = s->ops->log_dir && !st->o->no_logs ? s->ops->log_dir(s, &dir, err) : 0;
+    rc = s->ops->identity(s, id, err);
+    if (rc == 0 && s->ops->log_dir && !st->o->no_logs)
+        rc = s->ops->log_dir(s, &dir, err);
     if (rc < 0) {
         store_close(s);
         return rc;
@@ -66,6 +69,7 @@ int store_handle_open(struct store_thread *st, struct pawl_err *err)
     st->news.opened = true;
     st->news.wake_fd = dup_fd(s->ops->wake_fd ? s->ops->wake_fd(s) : -1);
     st->news.log_dir = dup_fd(dir);
+    memcpy(st->news.id, id, sizeof(id));
     pthread_mutex_unlock(&st->lock);
     loop_wake(st->o->loop);
     return 0;

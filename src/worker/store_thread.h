@@ -11,10 +11,11 @@
 
 /* What the thread says besides turns; each field is taken once by the loop. */
 struct store_news {
-    bool opened; /* a handle is open, for the first time or again: */
-    int wake_fd; /* its wake descriptor, duplicated for the loop; -1: none */
-    int log_dir; /* duplicated; -1: none */
-    bool down;   /* the store failed; err says how; retrying */
+    bool opened;               /* a handle is open, for the first time or again: */
+    int wake_fd;               /* its wake descriptor, duplicated for the loop; -1: none */
+    int log_dir;               /* duplicated; -1: none */
+    char id[STORE_ID_LEN + 1]; /* of the store */
+    bool down;                 /* the store failed; err says how; retrying */
     struct pawl_err err;
 };
 

@@ -137,6 +137,7 @@ struct worker {
     struct session session; /* id.v 0: none at the moment */
     bool lost;              /* the session is lost, its runs are ending */
     bool store_open, store_down;
+    char store_id[STORE_ID_LEN + 1]; /* known once a turn has come back */
     int log_dir;
     struct watch wake, signals;
 

@@ -325,6 +325,34 @@ print(*sorted(json.loads(sys.argv[1])))' "${lines[0]}")"
     try 0 verify
 }
 
+@test "a lake is one store's: others neither write to it nor clean it up" {
+    fetched -- /a /b
+    old lake/objects/*/*
+    printf 'worker: {lease: 1s}\n' >>pawl.yaml
+    another="sqlite:$PWD/another.db"
+    pawl --store "$another" add --kind fetch --payload "{\"url\":\"$base/b\"}"
+    for line in "verify" "verify --repair --yes" "lake compact" "lake convert pack"; do
+        try 5 --store "$another" $line
+        says "is another store's"
+    done
+    try 8 --store "$another" run --drain --patience 1s
+    try 0 --store "$another" show 1 --json
+    same queued "$(json 'd["state"]')"
+    try 0 verify
+    says "2 artifacts read"
+    # Who takes it over is told what that means.
+    try 2 --store "$another" lake adopt
+    says "nobody is here to ask"
+    try 0 --store "$another" lake adopt --yes
+    pawl --store "$another" run -q --drain
+    same "plain b" "$(pawl --store "$another" cat 1)"
+    try 5 verify
+    try 0 lake adopt --yes
+    try 0 lake adopt
+    says "this store's already"
+    try 0 verify
+}
+
 @test "packed: the same commands, and standard tools" {
     printf 'lake: {mode: pack, compress: {types: [text/html]}}\n' >>pawl.yaml
     fetched -- /a /b /same /bin

@@ -25,6 +25,20 @@ load helper
     [ -e pawl.db ]
 }
 
+@test "backup: another store to the lake" {
+    echo 'date +%N >f; echo "{\"artifact\":{\"name\":\"f\",\"path\":\"f\"}}" >&3' >keep.sh
+    pawl add -- sh keep.sh
+    pawl run -q --drain
+    pawl backup copy.db
+    pawl add -- sh keep.sh
+    pawl run -q --drain
+    touch -d '2 hours ago' lake/objects/*/*
+    try 5 --store copy.db verify --repair --yes
+    says "is another store's"
+    try 0 verify
+    says "2 artifacts read"
+}
+
 @test "backup: a store of its own; never over a file" {
     pawl add --key k -- true
     try 0 backup copy.db

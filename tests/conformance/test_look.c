@@ -539,6 +539,19 @@ static void test_info_names_the_store(void **state)
     assert_true(info.free_bytes != 0);
 }
 
+/* The same for every handle and for good; what it looks like is the store's. */
+static void test_identity_stays(void **state)
+{
+    struct fixture *f = *state;
+    char id[STORE_ID_LEN + 1], again[STORE_ID_LEN + 1];
+    OK(f->s->ops->identity(f->s, id, &f->e));
+    assert_int_equal(strlen(id), STORE_ID_LEN);
+    struct store *other = open_again(f);
+    OK(other->ops->identity(other, again, &f->e));
+    store_close(other);
+    assert_string_equal(id, again);
+}
+
 static void fail_with(struct fixture *f, struct session *w, enum outcome o, const char *error)
 {
     struct lease l = claim_one(f, w);
@@ -611,6 +624,7 @@ int main(void)
         TEST(test_report_tells_what_happened),
         TEST(test_empty_store),
         TEST(test_info_names_the_store),
+        TEST(test_identity_stays),
     };
     return cmocka_run_group_tests_name("look", tests, NULL, NULL);
 }

@@ -11,6 +11,53 @@
 
 static const struct dur HOUR = DUR_S(3600);
 
+/* ---- whose it is ---- */
+
+static int open_as(const struct pond *p, const char *owner, bool create, struct pawl_err *err)
+{
+    struct lake_options o = pond_options(p);
+    struct lake *l = NULL;
+    o.owner = owner;
+    o.create = create;
+    int rc = lake_open(&o, &l, err);
+    lake_close(l);
+    return rc;
+}
+
+static void assert_owner(struct pond *p, const char *owner)
+{
+    char now[LAKE_OWNER];
+    OK(lake_owner(p->l, now, &p->e));
+    assert_string_equal(now, owner);
+}
+
+static void test_a_lake_is_one_stores(void **state)
+{
+    struct pond *p = *state;
+    char lock[400];
+    assert_owner(p, "");
+    OK(open_as(p, "one", false, &p->e)); /* who makes nothing takes nothing */
+    assert_owner(p, "");
+    OK(open_as(p, "one", true, &p->e));
+    assert_owner(p, "one");
+    OK(open_as(p, "one", true, &p->e));
+    OK(open_as(p, NULL, true, &p->e)); /* a reader */
+    for (int create = 0; create < 2; create++) {
+        assert_int_equal(open_as(p, "another", create, &p->e), PAWL_ECONFLICT);
+        assert_int_equal(open_as(p, "on", create, &p->e), PAWL_ECONFLICT);
+    }
+    assert_owner(p, "one");
+    OK(lake_adopt(p->l, "another one", &p->e));
+    assert_owner(p, "another one");
+    assert_int_equal(open_as(p, "one", true, &p->e), PAWL_ECONFLICT);
+    /* What a crash left of the line says nothing. */
+    snprintf(lock, sizeof(lock), "%s/lake.lock", p->path);
+    assert_int_equal(truncate(lock, 9), 0);
+    assert_owner(p, "");
+    OK(open_as(p, "one", true, &p->e));
+    assert_owner(p, "one");
+}
+
 /* ---- planted ---- */
 
 static void assert_refused(struct pond *p, const struct lake_item *item, const char *says)
@@ -385,15 +432,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, pond_setup, pond_teardown)
-        T(test_planted_links_are_refused),
-        T(test_nothing_leads_out),
-        T(test_places_are_strict),
-        T(test_scan_and_remove),
-        T(test_touching_makes_young),
-        T(test_spools_and_leftovers),
-        T(test_what_is_locked),
-        T(test_remover_meets_writer),
-        T(test_writers_of_the_same),
+        T(test_a_lake_is_one_stores), T(test_planted_links_are_refused),
+        T(test_nothing_leads_out),    T(test_places_are_strict),
+        T(test_scan_and_remove),      T(test_touching_makes_young),
+        T(test_spools_and_leftovers), T(test_what_is_locked),
+        T(test_remover_meets_writer), T(test_writers_of_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,16 @@ static struct wall now(struct store *s)
     return clock_wall();
 }
 
+static int identity(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err)
+{
+    (void)s;
+    (void)err;
+    snprintf(out, STORE_ID_LEN + 1, "pool");
+    return 0;
+}
+
 static const struct store_ops ops = {
-    .artifacts = read_rows, .artifacts_lost = lose_rows, .now = now};
+    .artifacts = read_rows, .artifacts_lost = lose_rows, .identity = identity, .now = now};
 
 static int setup(void **state)
 {

@@ -85,6 +85,14 @@ static struct wall op_now(struct store *s)
     return (struct wall){clock_boot().us};
 }
 
+static int op_identity(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err)
+{
+    (void)s;
+    (void)err;
+    snprintf(out, STORE_ID_LEN + 1, "fake");
+    return 0;
+}
+
 static int op_group_begin(struct store *s, struct pawl_err *err)
 {
     struct handle *h = handle_of(s);
@@ -268,6 +276,7 @@ static const struct store_ops ops = {
     .name = "fake",
     .close = op_close,
     .now = op_now,
+    .identity = op_identity,
     .group_begin = op_group_begin,
     .group_commit = op_group_commit,
     .group_abort = op_group_abort,

@@ -81,6 +81,13 @@ int pg_check(struct store *s, struct str *out, struct pawl_err *err)
     return rc;
 }
 
+int pg_identity(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err)
+{
+    (void)err; /* read with the version, before anything else */
+    snprintf(out, STORE_ID_LEN + 1, "%s", pg_of(s)->store_id);
+    return 0;
+}
+
 int pg_backup(struct store *s, const char *file, struct pawl_err *err)
 {
     struct pg *p = pg_of(s);

@@ -34,8 +34,8 @@ struct pg {
     struct dur connect_timeout;
     char *place; /* the URL without its password, for messages */
     char *schema, *log_root;
-    char store_id[33];    /* random, the store's own for ever */
-    bool other_functions; /* those in the schema are not of this binary */
+    char store_id[STORE_ID_LEN + 1]; /* random, the store's own for ever */
+    bool other_functions;            /* those in the schema are not of this binary */
     struct store_options options;
     char *texts[N_STMTS];   /* statements for a schema of another name; NULL: as written */
     bool prepared[N_STMTS]; /* on this connection */
@@ -271,6 +271,7 @@ int pg_report(struct store *s, struct wall since, struct sv queue, struct arena 
 int pg_info(struct store *s, struct store_info *out, struct pawl_err *err);
 extern const struct copy_ops pg_copy_ops; /* copy.c */
 int pg_check(struct store *s, struct str *out, struct pawl_err *err);
+int pg_identity(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err);
 int pg_backup(struct store *s, const char *file, struct pawl_err *err);
 int pg_advise(struct store *s, store_advice_fn *say, void *arg, struct pawl_err *err);
 int pg_wake_fd(struct store *s);

@@ -136,6 +136,7 @@ static const struct store_ops ops = {
     .info = pg_info,
     .check = pg_check,
     .advise = pg_advise,
+    .identity = pg_identity,
     .backup = pg_backup,
     .copy = &pg_copy_ops,
     .now = pg_now,

@@ -235,6 +235,37 @@ int store_advise(struct store *s, store_advice_fn *say, void *arg, struct pawl_e
     return 0;
 }
 
+static int read_id(struct sq *q, char out[STORE_ID_LEN + 1], struct pawl_err *err)
+{
+    AUTO_STMT st = stmt_get(q, STMT_META_GET, err);
+    if (!st)
+        return err->code;
+    bind_sv(st, 1, SV("store_id"));
+    int rc = stmt_step(q, st, err, "identity");
+    if (rc == 1)
+        snprintf(out, STORE_ID_LEN + 1, SV_FMT, SV_ARG(column_sv(st, 0)));
+    return rc == 0 ? err_set(err, PAWL_ECORRUPT, "%s has no id", q->path) : rc < 0 ? rc : 0;
+}
+
+int store_identity(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err)
+{
+    struct sq *q = sq_of(s);
+    int rc = read_begin(q, err);
+    if (rc < 0)
+        return rc;
+    rc = read_id(q, out, err);
+    read_end(q);
+    return rc;
+}
+
+/* A lake that is the original's must not take the copy's word for what may go. */
+static int other_id(sqlite3 *db)
+{
+    return sqlite3_exec(db,
+                        "UPDATE meta SET value = lower(hex(randomblob(16))) WHERE key = 'store_id'",
+                        NULL, NULL, NULL);
+}
+
 /* By SQLite's backup interface: the file is never opened by anybody else (closing such a descriptor
  * would drop this process's locks on it). */
 int store_backup(struct store *s, const char *file, struct pawl_err *err)
@@ -257,6 +288,8 @@ int store_backup(struct store *s, const char *file, struct pawl_err *err)
     } else if (to) {
         rc = sqlite3_errcode(to);
     }
+    if (rc == SQLITE_OK)
+        rc = other_id(to);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(to, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
     int result = 0;

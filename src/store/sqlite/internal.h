@@ -498,6 +498,7 @@ int store_age(struct store *s, int max_jobs, int *out_raised, struct pawl_err *e
 /* copy.c: the operations of copy.h; and CONFLICT while a copy into this store is not finished. */
 extern const struct copy_ops sq_copy_ops;
 int copy_check_mark(struct sq *q, struct pawl_err *err);
+int store_identity(struct store *s, char out[STORE_ID_LEN + 1], struct pawl_err *err);
 int store_backup(struct store *s, const char *file, struct pawl_err *err);
 int store_wake_fd(struct store *s);
 void store_wake_clear(struct store *s);

@@ -36,6 +36,7 @@ static const struct store_ops ops = {
     .info = store_info,
     .check = store_check,
     .advise = store_advise,
+    .identity = store_identity,
     .backup = store_backup,
     .copy = &sq_copy_ops,
     .now = store_now,
