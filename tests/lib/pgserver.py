@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""A throw-away PostgreSQL for tests, from Debian's packages, in a temporary folder.
+"""A throw-away PostgreSQL for tests, from Debian's packages, in a temporary folder: in memory when its
+commits need not reach the disk and there is room.
 
     tests/lib/pgserver [--fsync] [--stay] [-- COMMAND…]
 
@@ -35,6 +36,8 @@ import urllib.parse
 PR_SET_PDEATHSIG = 1
 LIMIT = 60  # seconds for a start or an end
 LONGEST_SOCKET = 90  # bytes of its folder; the kernel's limit is 107 with the name
+MEMORY = "/dev/shm"
+ROOMY = 4 << 30  # bytes: the server of a whole test run comes to hold more than one GiB
 SETTINGS = {
     "shared_buffers": "64MB", "max_connections": "200", "fsync": "off", "full_page_writes": "off",
     "synchronous_commit": "on", "autovacuum_naptime": "5s", "log_min_messages": "warning",
@@ -85,6 +88,17 @@ def children(pid):
     return found
 
 
+def roomy(folder):
+    """Whether a server may be kept in memory there: the hundred files of a schema cost half as much."""
+    try:
+        disk = os.statvfs(folder)
+        with open("/proc/meminfo", encoding="utf-8") as f:
+            free = next(int(line.split()[1]) for line in f if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return False
+    return os.access(folder, os.W_OK) and min(disk.f_bavail * disk.f_frsize, free << 10) > ROOMY
+
+
 def lives(pid):
     """A zombie does not."""
     try:
@@ -127,7 +141,7 @@ class PgServer:
             raise
 
     def _make_folder(self):
-        base = tempfile.gettempdir()
+        base = MEMORY if self.settings["fsync"] == "off" and roomy(MEMORY) else tempfile.gettempdir()
         if len(base) > LONGEST_SOCKET - 20 or not self._reaches(base):
             base = "/tmp"
         folder = tempfile.mkdtemp(prefix="pg-", dir=base)
@@ -363,7 +377,9 @@ def fresh_schema():
 def psql(url, sql, check=True, schema=None):
     """Rows as lines, columns divided by |. check=False: the finished process instead."""
     env = {**os.environ, "PGOPTIONS": f"-c search_path={schema}"} if schema else dict(os.environ)
-    done = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", url, "-c", sql], text=True,
+    # Not /usr/bin/psql: Debian's is a Perl program that looks for the one to run.
+    program = os.path.join(programs() or "", "psql")
+    done = subprocess.run([program, "-XqAt", "-v", "ON_ERROR_STOP=1", url, "-c", sql], text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, cwd="/")
     if check and done.returncode:
         raise RuntimeError(f"psql: {done.stderr.strip()}\nin: {sql}")
