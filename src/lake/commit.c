@@ -28,8 +28,10 @@ int commit_find(struct lake *l, int folder, const struct lake_item *item, enum c
     layout_object(item->sha256, form, name);
     if (l->disk->stat(folder, name, &st) < 0)
         return errno == ENOENT ? 0 : disk_error(err, errno, "cannot look at object %s", name);
-    if (!S_ISREG(st.st_mode))
-        return disk_not_file(err, &st, name);
+    if (!S_ISREG(st.st_mode)) { /* the trouble of this object, not of the lake */
+        (void)disk_not_file(err, &st, name);
+        return err->code = PAWL_ECORRUPT;
+    }
     int64_t size = form == CODEC_NONE ? st.st_size : claimed_size(l, folder, name);
     if (size != item->size) {
         *damaged = true;

@@ -89,6 +89,11 @@ static int real_stat(int dir, const char *name, struct stat *out)
     return fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW);
 }
 
+static int real_writable(int dir, const char *name)
+{
+    return faccessat(dir, name, W_OK | X_OK, AT_EACCESS);
+}
+
 static int real_touch(int dir, const char *name)
 {
     const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_nsec = UTIME_NOW}};
@@ -117,6 +122,7 @@ const struct disk disk_real = {
     .sync_folder = real_sync_folder,
     .sync_all = real_sync_all,
     .stat = real_stat,
+    .writable = real_writable,
     .touch = real_touch,
     .rename = real_rename,
     .unlink = real_unlink,

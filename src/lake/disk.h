@@ -24,7 +24,8 @@ struct disk {
     int (*sync_folder)(int fd);                               /* the names in one folder */
     int (*sync_all)(int fd);                                  /* everything on its file system */
     int (*stat)(int dir, const char *name, struct stat *out); /* of a link: the link's own */
-    int (*touch)(int dir, const char *name);                  /* mtime: now */
+    int (*writable)(int dir, const char *name); /* a folder: may names be made in it? */
+    int (*touch)(int dir, const char *name);    /* mtime: now */
     int (*rename)(int from, const char *old, int to, const char *name, bool replace);
     int (*unlink)(int dir, const char *name);
 };

@@ -63,8 +63,9 @@ struct lake_item {
     struct sv type;              /* content type; p NULL: unknown */
     const struct exchange *from; /* for records of segments; NULL: unknown */
     /* answered */
-    int rc; /* < 0: not kept, err says why: FULL (no room), IO, INPUT (not a regular file),
-               NOTFOUND (`same` is gone) */
+    int rc; /* < 0: not kept, err says why. The lake's fault: FULL (no room), IO. This item's: INPUT
+               (not a regular file, or one that cannot be read or is too large), CORRUPT (something
+               else lies under its name), NOTFOUND (`same` is gone) */
     struct pawl_err err;
     unsigned char sha256[SHA256_LEN];
     int64_t size, stored;
@@ -81,6 +82,9 @@ PAWL_MUST_USE int lake_keep(struct lake *l, struct lake_item *items, size_t n,
  * *out_there false: it is gone. For rows written long after lake_keep(). */
 PAWL_MUST_USE int lake_touch(struct lake *l, const char *place, bool *out_there,
                              struct pawl_err *err);
+/* does: what keeping needs, tried and taken back: its folders, a file of so many bytes (1 MiB at
+ * most), a sync. Errors as those of lake_keep(). */
+PAWL_MUST_USE int lake_try(struct lake *l, int64_t bytes, struct pawl_err *err);
 /* Bytes free for this user on its file system. */
 PAWL_MUST_USE int lake_free_bytes(struct lake *l, int64_t *out, struct pawl_err *err);
 

@@ -32,6 +32,8 @@ int temp_write(struct lake *l, struct temp *t, struct sv bytes, struct pawl_err 
 {
     while (bytes.n) {
         ssize_t n = l->disk->write(t->fd, bytes.p, bytes.n);
+        if (n < 0 && errno == EFBIG) /* of these bytes; others may be kept */
+            return err_errno(err, PAWL_EINPUT, errno, "cannot write %s/tmp/%s", l->path, t->name);
         if (n <= 0)
             return disk_error(err, n ? errno : ENOSPC, "cannot write %s/tmp/%s", l->path, t->name);
         bytes.p += n;
@@ -102,7 +104,7 @@ static int copy_bytes(struct lake *l, int fd, const char *path, int64_t size, st
         size_t want = left < COPY_BUFFER ? (size_t)left : COPY_BUFFER;
         ssize_t n = l->disk->read(fd, lake_buffer(l), want, s->size);
         if (n < 0)
-            return disk_error(err, errno, "cannot read %s", path);
+            return err_errno(err, PAWL_EINPUT, errno, "cannot read %s", path);
         if (n == 0)
             return 0;
         int rc = lake_spool_write(s, sv_make(lake_buffer(l), (size_t)n), err);
@@ -118,11 +120,11 @@ int spool_copy(struct lake *l, const char *path, struct lake_spool **out, struct
     struct stat st;
     AUTO_FD int fd = l->disk->open_foreign(path);
     if (fd < 0) {
-        bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EIO;
+        bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
         return err_errno(err, ours ? PAWL_EIO : PAWL_EINPUT, errno, "cannot open %s", path);
     }
     if (fstat(fd, &st) < 0)
-        return disk_error(err, errno, "cannot look at %s", path);
+        return err_errno(err, PAWL_EINPUT, errno, "cannot look at %s", path);
     if (!S_ISREG(st.st_mode))
         return err_set(err, PAWL_EINPUT, "%s is not a regular file", path);
     int rc = lake_spool_open(l, &s, err);

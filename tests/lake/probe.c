@@ -158,6 +158,11 @@ static int p_stat(int dir, const char *name, struct stat *out)
     return hit(OP_STAT) ? -1 : disk_real.stat(dir, name, out);
 }
 
+static int p_writable(int dir, const char *name)
+{
+    return hit(OP_WRITABLE) ? -1 : disk_real.writable(dir, name);
+}
+
 static int p_touch(int dir, const char *name)
 {
     return hit(OP_TOUCH) ? -1 : disk_real.touch(dir, name);
@@ -198,6 +203,7 @@ const struct disk probe_disk = {
     .sync_folder = p_sync_folder,
     .sync_all = p_sync_all,
     .stat = p_stat,
+    .writable = p_writable,
     .touch = p_touch,
     .rename = p_rename,
     .unlink = p_unlink,

@@ -21,6 +21,7 @@ enum probe_op {
     OP_SYNC_FOLDER,
     OP_SYNC_ALL,
     OP_STAT,
+    OP_WRITABLE,
     OP_TOUCH,
     OP_RENAME,
     OP_UNLINK,

@@ -60,11 +60,12 @@ static void test_a_lake_is_one_stores(void **state)
 
 /* ---- planted ---- */
 
-static void assert_refused(struct pond *p, const struct lake_item *item, const char *says)
+/* `code` tells whose trouble it is: of the object alone (CORRUPT), or of the lake (IO). */
+static void assert_refused(struct pond *p, const struct lake_item *item, int code, const char *says)
 {
     struct lake_item again = body_item(SV("planted"), NULL);
     OK(lake_keep(p->l, &again, 1, &p->e));
-    assert_int_equal(again.rc, PAWL_EIO);
+    assert_int_equal(again.rc, code);
     if (!strstr(again.err.msg, says))
         fail_msg("said \"%s\"", again.err.msg);
     struct artifact a = artifact_of(item);
@@ -85,12 +86,13 @@ static void test_planted_links_are_refused(void **state)
     assert_int_equal(rename(object, secret), 0);
     set_age(secret, 7200);
     assert_int_equal(symlink(secret, object), 0);
-    assert_refused(p, &item, "symbolic link");
+    assert_refused(p, &item, PAWL_ECORRUPT, "symbolic link");
     assert_int_equal(access(secret, F_OK), 0);
 
     assert_int_equal(unlink(object), 0);
     assert_int_equal(mkfifo(object, 0600), 0);
-    assert_refused(p, &item, "not a regular file");
+    assert_refused(p, &item, PAWL_ECORRUPT, "not a regular file");
+    OK(lake_try(p->l, 1, &p->e)); /* the lake takes everything else */
     assert_int_equal(unlink(object), 0);
 
     /* The folder itself. */
@@ -98,12 +100,51 @@ static void test_planted_links_are_refused(void **state)
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(object, '/') - object), object);
     assert_int_equal(rename(folder, moved), 0);
     assert_int_equal(symlink(moved, folder), 0);
-    assert_refused(p, &item, "symbolic link");
+    assert_refused(p, &item, PAWL_EIO, "symbolic link");
+    assert_int_equal(lake_try(p->l, 1, &p->e), PAWL_EIO);
     assert_int_equal(unlink(folder), 0);
     assert_int_equal(rename(moved, folder), 0);
     item = keep(p, body_item(SV("planted"), NULL));
     assert_reads(p->l, &item, SV("planted"));
     assert_int_equal(count_entries(p->l, true), 0);
+}
+
+/* ---- tried out ---- */
+
+static void test_trial_leaves_nothing(void **state)
+{
+    struct pond *p = *state;
+    struct lake_options o = pond_options(p);
+    struct lake *l;
+    int n = 1;
+    keep(p, body_item(SV("there is a folder"), NULL));
+    OK(lake_open_on(&probe_disk, 0, &o, &l, &p->e));
+    for (probe_reset(); !probe.unlink_failed; n++) { /* which is the last call of all */
+        probe_reset();
+        probe.fail_at = n;
+        probe.with = EACCES;
+        int rc = lake_try(l, 100000, &p->e);
+        probe.fail_at = 0;
+        assert_true(probe.fired);
+        assert_int_equal(rc, probe.unlink_failed ? 0 : PAWL_EIO);
+        assert_int_equal(count_entries(p->l, true), probe.unlink_failed);
+    }
+    assert_true(probe.counts[OP_WRITABLE] >= 2 && probe.counts[OP_SYNC_DATA] == 1);
+    assert_true(n > 8);
+    lake_close(l);
+}
+
+static void test_trial_finds_a_lake_that_has_gone(void **state)
+{
+    struct pond *p = *state;
+    char objects[400], moved[400];
+    snprintf(objects, sizeof(objects), "%s/objects", p->path);
+    snprintf(moved, sizeof(moved), "%s/moved", p->folder);
+    OK(lake_try(p->l, 1, &p->e));
+    assert_int_equal(rename(objects, moved), 0);
+    assert_int_equal(lake_try(p->l, 1, &p->e), PAWL_EIO);
+    assert_int_equal(rename(moved, objects), 0);
+    OK(lake_try(p->l, 1, &p->e));
 }
 
 /* The call underneath, with what no name of the lake looks like. */
@@ -432,11 +473,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, pond_setup, pond_teardown)
-        T(test_a_lake_is_one_stores), T(test_planted_links_are_refused),
-        T(test_nothing_leads_out),    T(test_places_are_strict),
-        T(test_scan_and_remove),      T(test_touching_makes_young),
-        T(test_spools_and_leftovers), T(test_what_is_locked),
-        T(test_remover_meets_writer), T(test_writers_of_the_same),
+        T(test_a_lake_is_one_stores),
+        T(test_planted_links_are_refused),
+        T(test_trial_leaves_nothing),
+        T(test_trial_finds_a_lake_that_has_gone),
+        T(test_nothing_leads_out),
+        T(test_places_are_strict),
+        T(test_scan_and_remove),
+        T(test_touching_makes_young),
+        T(test_spools_and_leftovers),
+        T(test_what_is_locked),
+        T(test_remover_meets_writer),
+        T(test_writers_of_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
