@@ -12,8 +12,6 @@
 
 const char *const app_kinds[APP_KINDS] = {"exec", "noop", "fetch"};
 
-#define ROOM_TTL DUR_S(5) /* how often the lake's disk is looked at */
-
 struct assembly {
     const struct run_request *req;
     struct zygote *zygote;
@@ -83,17 +81,6 @@ static bool needs_zygote(const struct run_request *r)
     return false;
 }
 
-/* Kinds whose bodies go to the lake are held back while its disk is short of room. */
-static void look_for_room(struct worker_kind *k)
-{
-    k->needs_room = true;
-    if (k->preflight)
-        return;
-    k->preflight = true;
-    k->preflight_ttl = ROOM_TTL;
-    k->preflight_timeout = ROOM_TTL;
-}
-
 static void add_kind(struct assembly *a, const char *name)
 {
     const struct config *c = a->req->config;
@@ -107,9 +94,8 @@ static void add_kind(struct assembly *a, const char *name)
         .preflight_url = k ? k->preflight_url : NULL,
         .preflight_ttl = k ? k->preflight_ttl : DUR_US(0),
         .preflight_timeout = k ? k->preflight_timeout : DUR_US(0),
+        .keeps = handler_kind(c, sv_of(name)) == HANDLER_FETCH,
     };
-    if (handler_kind(c, sv_of(name)) == HANDLER_FETCH)
-        look_for_room(&a->kinds[a->n_kinds - 1]);
 }
 
 /* A configured kind may carry a built-in name: once is enough. */

@@ -4,6 +4,7 @@
 #include "text.h"
 #include "workers_out.h"
 #include <stdio.h>
+#include <sys/statvfs.h>
 
 enum { BREAKERS_SHOWN = 3, WHY_SHOWN = 200 };
 
@@ -133,6 +134,20 @@ static void low_disk(const struct attention *t)
              (long long)(info.free_bytes >> 20), (long long)(t->c->config->disk_reserve >> 20));
 }
 
+/* Also while nobody runs who would say so. */
+static void low_lake(const struct attention *t)
+{
+    struct statvfs fs;
+    const struct config *config = t->c->config;
+    if (statvfs(config->lake_path, &fs) < 0)
+        return;
+    int64_t n = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+    if (n < config->disk_reserve)
+        tell(t,
+             "%lld MiB free for the lake, disk_reserve is %lld MiB: what keeps bytes there waits",
+             (long long)(n >> 20), (long long)(config->disk_reserve >> 20));
+}
+
 void status_attention(struct cli *c, const struct status_view *s, const struct queue_row *rows,
                       size_t n, const struct gate_list *gates,
                       void (*each)(struct cli *c, struct sv line))
@@ -150,4 +165,5 @@ void status_attention(struct cli *c, const struct status_view *s, const struct q
     dead_workers(&t, s);
     no_worker(&t, s, rows, n);
     low_disk(&t);
+    low_lake(&t);
 }

@@ -65,6 +65,12 @@ static bool served_elsewhere(struct worker *w, const struct status_view *v,
     return false;
 }
 
+/* A lake that takes nothing now is waited for, as long as nobody says how long. */
+static bool lake_stops(const struct worker *w, const struct kind *k)
+{
+    return lake_hold_why(w, k) && (w->o->patience.us >= 0 || w->o->only.v);
+}
+
 /* Why only a person can move what waits in this class; NULL: it moves by itself. */
 static const char *stuck_reason(struct worker *w, const struct status_view *v,
                                 const struct class_view *c)
@@ -73,11 +79,11 @@ static const char *stuck_reason(struct worker *w, const struct status_view *v,
         return "the queue is paused";
     const struct kind *k = slots_kind(w, c->kind);
     bool ours = k && k->pool;
-    if (ours && !preflight_why(k))
-        return NULL;
-    if (served_elsewhere(w, v, c))
-        return NULL;
-    return ours ? "its preflight fails" : "no worker for this kind";
+    const char *why = !ours              ? "no worker for this kind"
+                      : preflight_why(k) ? "its preflight fails"
+                      : lake_stops(w, k) ? "the lake takes nothing now"
+                                         : NULL;
+    return why && served_elsewhere(w, v, c) ? NULL : why;
 }
 
 /* How many jobs of the i-th class only a person can move, and why. */
@@ -116,12 +122,12 @@ static void list_stuck(struct worker *w, const struct status_view *v)
     for (size_t i = 0; i < v->n_classes; i++) {
         const struct class_view *c = &v->classes[i];
         const struct kind *k = slots_kind(w, c->kind);
-        const char *why;
+        const char *why, *fails = k ? preflight_why(k) : NULL;
         int64_t n = stuck_in(w, v, i, &why);
         if (why)
             LOG(&w->log, LOG_WARN, "stuck", LOG_S("queue", c->queue), LOG_S("kind", c->kind),
-                LOG_I("jobs", n), LOG_S("why", sv_of(why)),
-                LOG_S("preflight", sv_of(k ? preflight_why(k) : NULL)));
+                LOG_I("jobs", n), LOG_S("why", sv_of(why)), LOG_S("preflight", sv_of(fails)),
+                LOG_S("lake", sv_of(k && !fails ? lake_hold_why(w, k) : NULL)));
     }
 }
 

@@ -1,7 +1,6 @@
 #include "keep_thread.h"
 
 #include "asks.h"
-#include "text.h"
 #include "threads.h"
 #include "worker_internal.h"
 #include <sys/statvfs.h>
@@ -17,7 +16,10 @@ enum {
 
 struct sink {
     struct worker *w;
+    struct kind *kind; /* of the run; NULL: a trial, */
+    int64_t trial;     /* of so many bytes */
     struct str body;
+    int64_t size;             /* of what was written to it */
     struct lake_spool *spool; /* NULL: still in memory */
     char *file;               /* keep_file(); owned */
     struct artifact same;     /* keep_confirm(): its place is owned; p NULL: not this */
@@ -83,25 +85,29 @@ static int64_t free_beside(const char *path)
     return (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
 }
 
-bool keep_room(struct worker *w, struct str *why)
+int keep_free(struct worker *w, int64_t *out, struct pawl_err *err)
 {
-    const struct config *c = w->o->config;
-    struct pawl_err err;
-    int64_t n = 0;
-    int rc = w->keep.opening.us ? open_lake(&w->keep, &err) : 0;
-    if (rc == 0 && w->keep.lake)
-        rc = lake_free_bytes(w->keep.lake, &n, &err);
-    else if (rc == 0)
-        n = free_beside(c->lake_path);
-    if (rc < 0) {
-        text_safe(why, sv_of(err.msg), 0);
-        return false;
+    int rc = w->keep.opening.us ? open_lake(&w->keep, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (w->keep.lake)
+        return lake_free_bytes(w->keep.lake, out, err);
+    *out = free_beside(w->o->config->lake_path);
+    return 0;
+}
+
+void keep_anew(struct worker *w)
+{
+    struct keeping *k = &w->keep;
+    if (k->sinks) /* the threads have none either, so they rest */
+        return;
+    for (size_t i = 0; i < KEEP_THREADS; i++) {
+        lake_close(k->threads[i].lake);
+        k->threads[i].lake = NULL;
     }
-    if (n >= c->disk_reserve)
-        return true;
-    str_addf(why, "%lld MiB are free for the lake, disk_reserve is %lld MiB", (long long)(n >> 20),
-             (long long)(c->disk_reserve >> 20));
-    return false;
+    lake_close(k->lake);
+    k->lake = NULL;
+    k->opening.us = 0;
 }
 
 /* ---- the thread ---- */
@@ -159,13 +165,30 @@ static void keep_group(struct keep_thread *t, struct sink **v, struct lake_item 
     give_back(t->all, v, n);
 }
 
+/* Those among the n that are trials; returns how many others there are. */
+static size_t answer_trials(struct keep_thread *t, struct sink **v, size_t n)
+{
+    size_t others = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct sink *s = v[i];
+        if (!s->trial) {
+            v[others++] = s;
+            continue;
+        }
+        s->item.rc = lake_try(t->lake, s->trial, &s->item.err);
+        give_back(t->all, &s, 1);
+    }
+    return others;
+}
+
 static void *keep_main(void *arg)
 {
     struct keep_thread *t = arg;
     AUTO_FREE struct sink **v = mem_zalloc(KEEP_MAX, sizeof(struct sink *));
     AUTO_FREE struct lake_item *items = mem_zalloc(KEEP_MAX, sizeof(*items));
     for (size_t n; (n = take_some(t->all, v));)
-        keep_group(t, v, items, n);
+        if ((n = answer_trials(t, v, n)))
+            keep_group(t, v, items, n);
     return NULL;
 }
 
@@ -192,6 +215,10 @@ void keep_done(struct worker *w)
             pthread_join(k->threads[i].thread, NULL);
         lake_close(k->threads[i].lake);
     }
+    for (struct sink *s = k->out, *next; s; s = next) { /* a trial whose answer nobody needs */
+        next = s->next;
+        keep_sink_drop(s);
+    }
     lake_close(k->lake);
     pthread_mutex_destroy(&k->lock);
     pthread_cond_destroy(&k->cond);
@@ -202,9 +229,12 @@ void keep_done(struct worker *w)
 static struct sink *make(struct run *r)
 {
     struct sink *s = mem_zalloc(1, sizeof(*s));
-    s->w = OWNER(r, struct attempt, run)->w;
+    struct attempt *a = OWNER(r, struct attempt, run);
+    s->w = a->w;
+    s->kind = a->kind;
     s->job = r->job->id;
     s->body = STR_INIT(SINK_MEMORY);
+    s->w->keep.sinks++;
     return s;
 }
 
@@ -225,21 +255,34 @@ static int spool(struct sink *s, struct pawl_err *err)
     return rc;
 }
 
+/* Of bytes and files that cannot be kept wherever they come from the lake knows: the code says so.
+ * Everything else would meet the next job as well, so no job is to blame. */
+static int refused(struct sink *s, struct pawl_err *err)
+{
+    if (err->code != PAWL_EFULL)
+        return err->code;
+    lake_hold_refused(s->w, s->size, err);
+    return err->code = PAWL_EFULL;
+}
+
 int keep_sink_write(struct sink *s, struct sv bytes, struct pawl_err *err)
 {
+    s->size += (int64_t)bytes.n;
     if (!s->spool && s->body.len + bytes.n <= SINK_MEMORY) {
         str_add(&s->body, bytes);
         return 0;
     }
-    if (!s->spool && spool(s, err) < 0)
-        return err->code;
-    return lake_spool_write(s->spool, bytes, err);
+    int rc = s->spool ? 0 : spool(s, err);
+    if (rc == 0)
+        rc = lake_spool_write(s->spool, bytes, err);
+    return rc < 0 ? refused(s, err) : 0;
 }
 
 void keep_sink_drop(struct sink *s)
 {
     if (!s)
         return;
+    s->w->keep.sinks--;
     lake_spool_drop(s->spool);
     str_done(&s->body);
     str_done(&s->about);
@@ -252,24 +295,25 @@ void keep_sink_drop(struct sink *s)
 
 static int start_thread(struct keeping *k, struct keep_thread *t, struct pawl_err *err)
 {
-    if (t->started)
-        return 0;
     t->all = k;
     int rc = t->lake ? 0 : open_handle(k, &t->lake, err);
-    if (rc == 0)
+    if (rc == 0 && !t->started) {
         rc = threads_start(&t->thread, keep_main, t, err);
-    t->started = rc == 0;
+        t->started = rc == 0;
+    }
     return rc;
 }
 
-/* The second one only when the first is behind: `away` are others than the n of this group. */
+/* The second one only when the first is behind: `away` are others than the n of this group. One
+ * that runs may take the group, so it needs its handle. */
 static int start(struct keeping *k, size_t n, struct pawl_err *err)
 {
     int rc = open_lake(k, err);
     if (rc == 0)
         rc = start_thread(k, &k->threads[0], err);
-    for (size_t i = 1; rc == 0 && i < KEEP_THREADS && k->away > n; i++)
-        rc = start_thread(k, &k->threads[i], err);
+    for (size_t i = 1; rc == 0 && i < KEEP_THREADS; i++)
+        if (k->threads[i].started || k->away > n)
+            rc = start_thread(k, &k->threads[i], err);
     return rc;
 }
 
@@ -313,6 +357,15 @@ static void refuse(struct keeping *k, struct sink *first, const struct pawl_err 
     }
 }
 
+static void give(struct keeping *k, struct sink *first, struct sink **last)
+{
+    pthread_mutex_lock(&k->lock);
+    *k->in_last = first;
+    k->in_last = last;
+    pthread_cond_signal(&k->cond);
+    pthread_mutex_unlock(&k->lock);
+}
+
 /* What has gathered goes to one of the threads; or back at once, with what is wrong. */
 static void hand_over(struct keeping *k)
 {
@@ -323,15 +376,10 @@ static void hand_over(struct keeping *k)
     k->gathered_last = &k->gathered;
     k->n_gathered = 0;
     loop_timer_clear(k->w->loop, &k->gather);
-    if (start(k, n, &err) < 0) {
+    if (start(k, n, &err) < 0)
         refuse(k, first, &err);
-        return;
-    }
-    pthread_mutex_lock(&k->lock);
-    *k->in_last = first;
-    k->in_last = last;
-    pthread_cond_signal(&k->cond);
-    pthread_mutex_unlock(&k->lock);
+    else
+        give(k, first, last);
 }
 
 static void on_gathered(struct timer *t)
@@ -356,6 +404,22 @@ static void gather(struct sink *s)
         loop_timer_set(k->w->loop, &k->gather, GATHER_FOR);
     if (enough(k))
         hand_over(k);
+}
+
+void keep_try(struct worker *w, int64_t bytes)
+{
+    struct keeping *k = &w->keep;
+    struct pawl_err err = {0};
+    if (start(k, 0, &err) < 0) {
+        lake_hold_tried(w, err.code, &err);
+        return;
+    }
+    struct sink *s = mem_zalloc(1, sizeof(*s));
+    s->w = w;
+    s->trial = bytes;
+    k->sinks++;
+    k->away++;
+    give(k, s, &s->next);
 }
 
 /* ---- what a run wants kept ---- */
@@ -398,6 +462,7 @@ void keep_file(struct run *r, const char *path, struct sv name, struct sv type, 
                void *arg)
 {
     struct sink *s = make(r);
+    lake_hold_keeps(s->w, s->kind);
     s->file = mem_strdup(path);
     keep_sink(s, name, type, done, arg);
 }
@@ -405,8 +470,8 @@ void keep_file(struct run *r, const char *path, struct sv name, struct sv type, 
 static void tell(struct sink *s)
 {
     struct worker *w = s->w;
-    const struct lake_item *i = &s->item;
-    struct kept kept = {.rc = i->rc, .message = i->err.msg};
+    struct lake_item *i = &s->item;
+    struct kept kept = {.rc = i->rc < 0 ? refused(s, &i->err) : 0, .message = i->err.msg};
     if (i->rc == 0) {
         kept.what = (struct artifact){.name = sv_of(s->name),
                                       .type = sv_of(s->type),
@@ -418,9 +483,19 @@ static void tell(struct sink *s)
         bool new = !s->same.place.p;
         metric_add(&w->metrics, METRIC_lake_objects, new);
         metric_add(&w->metrics, METRIC_lake_bytes, new ? i->size : 0);
+        lake_hold_kept(w, s->kind, new ? i->stored : 0);
     }
     s->done(s->arg, &kept);
     keep_sink_drop(s);
+}
+
+static void end_trial(struct sink *s)
+{
+    struct worker *w = s->w;
+    int rc = s->item.rc;
+    struct pawl_err err = s->item.err;
+    keep_sink_drop(s); /* first: the next one may want the handles anew */
+    lake_hold_tried(w, rc, &err);
 }
 
 void keep_news(struct worker *w)
@@ -433,6 +508,9 @@ void keep_news(struct worker *w)
     for (struct sink *next; s; s = next) {
         next = s->next;
         k->away--;
-        tell(s);
+        if (s->trial)
+            end_trial(s);
+        else
+            tell(s);
     }
 }

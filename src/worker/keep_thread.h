@@ -27,7 +27,8 @@ struct keeping {
     struct boot opening; /* when that last failed: it is not tried for each job */
     struct pawl_err open_err;
     struct keep_thread threads[KEEP_THREADS];
-    size_t away; /* sinks whose answer is outstanding, gathered ones included */
+    size_t sinks; /* all there are: their spools hang on the loop's handle */
+    size_t away;  /* sinks whose answer is outstanding, gathered ones included */
     struct sink *gathered, **gathered_last;
     size_t n_gathered;
     struct timer gather; /* when they go, however few they are */
@@ -45,8 +46,13 @@ void keep_init(struct worker *w);
 void keep_done(struct worker *w); /* ends the thread; nothing is outstanding any more */
 /* Loop thread, after a wake-up: tell what was kept. */
 void keep_news(struct worker *w);
-/* Is there room for artifacts? Otherwise why not, for people. */
-bool keep_room(struct worker *w, struct str *why);
+/* Bytes free for the lake. */
+PAWL_MUST_USE int keep_free(struct worker *w, int64_t *out, struct pawl_err *err);
+/* After it refused something: let go of the handles, as soon as nothing hangs on them. Another file
+ * system may be there by now, or the folders were made again. */
+void keep_anew(struct worker *w);
+/* Try whether it takes so many bytes; lake_hold_tried() comes, perhaps from within the call. */
+void keep_try(struct worker *w, int64_t bytes);
 
 /* The part of run_services that is about bytes. */
 struct sink *keep_sink_open(struct run *r);

@@ -45,7 +45,9 @@ void preflight_tell(struct worker *w)
     jw_object(&j);
     for (size_t i = 0; i < w->n_kinds; i++) {
         const char *why = preflight_why(&w->kinds[i]);
-        any = any || w->kinds[i].preflight;
+        if (!why)
+            why = lake_hold_why(w, &w->kinds[i]);
+        any = any || w->kinds[i].preflight || w->kinds[i].keeps;
         if (!why)
             continue;
         AUTO_FREE char *name = mem_dup(w->kinds[i].name.p, w->kinds[i].name.n);
@@ -86,7 +88,7 @@ static void set_verdict(struct preflight *p, bool good, struct sv why)
     if (good)
         slots_wet(w);
     else
-        slots_give_back_kind(w, p->kind->name);
+        slots_give_back_kind(w, p->kind->name, "its preflight fails");
     worker_soon(w);
 }
 
@@ -161,10 +163,7 @@ static void check(struct preflight *p)
         return;
     p->checking = true;
     p->check.state = NULL;
-    AUTO_STR struct str why = STR_INIT(STR_LINE);
-    if (p->conf->needs_room && !keep_room(p->w, &why))
-        conclude(p, false, str_sv(&why));
-    else if (h->ops->check)
+    if (h->ops->check)
         h->ops->check(h, &p->check);
     else
         on_checked(&p->check, true, SV_NONE);

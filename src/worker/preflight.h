@@ -23,7 +23,7 @@ bool preflight_admits(const struct kind *k);
 const char *preflight_why(const struct kind *k);
 /* A job found out before the next check did. */
 void preflight_unfit(struct kind *k, struct sv why);
-/* A new session knows nothing of it yet. */
+/* Tell the others, of a lake that takes nothing too. A new session knows nothing of it yet. */
 void preflight_tell(struct worker *w);
 
 #endif

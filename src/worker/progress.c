@@ -75,6 +75,8 @@ static void compose(const struct worker *w, struct str *out)
         str_adds(out, ", ETA ");
         dur_human(DUR_S((double)left(w) / rate + 1.0), out);
     }
+    if (w->hold.held)
+        str_adds(out, ", limited by disk");
     if (w->paused)
         str_adds(out, ", paused");
     if (w->store_down)

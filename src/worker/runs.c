@@ -57,6 +57,7 @@ static void link_attempt(struct worker *w, struct attempt *a)
     w->running.prev = a;
     w->n_running++;
     a->pool->running++;
+    a->kind->running++;
     atomic_store_explicit(&w->renew.running, (int)w->n_running, memory_order_relaxed);
 }
 
@@ -66,6 +67,7 @@ static void end_attempt(struct worker *w, struct attempt *a)
     a->next->prev = a->prev;
     w->n_running--;
     a->pool->running--;
+    a->kind->running--;
     free_slot(w, a->slot);
     atomic_store_explicit(&w->renew.running, (int)w->n_running, memory_order_relaxed);
     a->next = w->free_attempts;
@@ -86,7 +88,7 @@ static void on_finish(struct run *r, const struct run_result *res)
         return;
     }
     slots_observe(a->kind, now, (struct dur){now.us - a->started.us});
-    if (res->unfit)
+    if (res->unfit && !lake_hold_why(w, a->kind)) /* that one ends by itself */
         preflight_unfit(a->kind, res->reason);
     enum worker_verdict verdict = settle_result(a, res, now);
     end_attempt(w, a);
@@ -164,6 +166,10 @@ void runs_start(struct worker *w, struct ready r)
     }
     if (!preflight_admits(k)) { /* claimed before the check said so */
         settle_unstarted(w, r, OUTCOME_RELEASED, "its preflight fails");
+        return;
+    }
+    if (lake_hold_why(w, k)) {
+        settle_unstarted(w, r, OUTCOME_RELEASED, "the lake takes nothing now");
         return;
     }
     struct attempt *a = make_attempt(w, r, k);

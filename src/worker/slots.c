@@ -52,7 +52,8 @@ void slots_init(struct worker *w)
         w->kinds[i] = (struct kind){.name = sv_of(o->kinds[i].name),
                                     .handler = o->kinds[i].handler,
                                     .timeout = o->kinds[i].timeout,
-                                    .max_attempts = o->kinds[i].max_attempts};
+                                    .max_attempts = o->kinds[i].max_attempts,
+                                    .keeps = o->kinds[i].keeps};
     qsort(w->kinds, w->n_kinds, sizeof(*w->kinds), by_name);
     for (size_t i = 0; i < w->n_kinds; i++) {
         struct pool *p = pool_for(w, w->kinds[i].name);
@@ -286,28 +287,42 @@ static size_t jobs_left(const struct worker *w)
     return left > 0 ? (size_t)left : 0;
 }
 
-/* The kinds that the pool takes now. The list is the turn's own: what a later check says does not
- * reach a claim under way. */
-static size_t admitted(const struct pool *p, struct claim_pool *out)
+/* How many jobs of the kind this worker would take now. */
+static size_t admits(const struct worker *w, const struct kind *k)
+{
+    return preflight_admits(k) && !lake_hold_why(w, k) ? lake_hold_room(w, k) : 0;
+}
+
+/* The kinds that the pool takes now, and how many jobs in all: whichever kind they turn out to be,
+ * there is room for them. The list is the turn's own: what a later check says does not reach a
+ * claim under way. */
+static size_t admitted(const struct worker *w, const struct pool *p, struct claim_pool *out)
 {
     struct sv *kinds = (struct sv *)out->kinds;
+    size_t most = SIZE_MAX;
     out->n_kinds = 0;
-    for (size_t i = 0; i < p->n_kinds; i++)
-        if (preflight_admits(p->members[i]))
-            kinds[out->n_kinds++] = p->kinds[i];
-    return out->n_kinds;
+    for (size_t i = 0; i < p->n_kinds; i++) {
+        size_t n = admits(w, p->members[i]);
+        if (!n)
+            continue;
+        kinds[out->n_kinds++] = p->kinds[i];
+        most = n < most ? n : most;
+    }
+    return out->n_kinds ? most : 0;
 }
 
 void slots_plan(struct worker *w, struct turn *t)
 {
     size_t left = jobs_left(w);
+    lake_hold_look(w);
     t->hints = w->hints;
     t->want = 0;
     left = left < w->claim_max ? left : w->claim_max;
     bool may = w->session.id.v && !w->lost && !w->paused && w->stopping == GO_ON && !w->only_ended;
     for (size_t i = 0; i < w->n_pools; i++) {
-        size_t kinds = admitted(&w->pools[i], &t->pools[i]);
-        size_t want = may && kinds ? wanted(w, &w->pools[i]) : 0;
+        size_t most = admitted(w, &w->pools[i], &t->pools[i]);
+        size_t want = may && most ? wanted(w, &w->pools[i]) : 0;
+        want = want < most ? want : most;
         want = want < left ? want : left;
         t->pools[i].want = (int)want;
         t->pools[i].ahead = ahead(&w->pools[i], want);
@@ -383,14 +398,14 @@ void slots_give_back(struct worker *w, struct dur older_than)
     }
 }
 
-void slots_give_back_kind(struct worker *w, struct sv kind)
+void slots_give_back_kind(struct worker *w, struct sv kind, const char *why)
 {
     for (size_t i = 0; i < w->n_pools; i++) {
         struct pool *p = &w->pools[i];
         for (size_t n = p->n_ready; n > 0; n--) { /* once around */
             struct ready r = ring_pop(w, p);
             if (sv_eq(r.lease->kind, kind))
-                settle_unstarted(w, r, OUTCOME_RELEASED, "its preflight fails");
+                settle_unstarted(w, r, OUTCOME_RELEASED, why);
             else
                 ring_push(w, p, r);
         }

@@ -177,6 +177,7 @@ static void init(struct worker *w, const struct worker_options *o)
     preflight_init(w);
     runs_init(w);
     keep_init(w);
+    lake_hold_init(w);
     turns_init(w);
     housekeeping_init(w);
     lease_init(w);
@@ -195,6 +196,7 @@ static void done(struct worker *w)
     signals_done(w);
     housekeeping_done(w);
     turns_done(w);
+    lake_hold_done(w);
     keep_done(w);
     runs_done(w);
     preflight_done(w);

@@ -23,7 +23,7 @@ struct worker_kind {
     bool preflight;            /* claimed only while its check (handler_ops.check) is good, */
     const char *preflight_url; /* and this URL, if not NULL, answers 2xx */
     struct dur preflight_ttl, preflight_timeout;
-    bool needs_room; /* `preflight` is set, and looks at the lake's disk first */
+    bool keeps; /* its jobs leave bytes in the lake: claimed only while that takes some */
 };
 
 /* How an attempt ended, for whoever runs the worker. Views last for the call. */

@@ -6,6 +6,7 @@
 #include "alerts.h"
 #include "asks.h"
 #include "keep_thread.h"
+#include "lake_hold.h"
 #include "preflight.h"
 #include "progress.h"
 #include "renew_thread.h"
@@ -41,6 +42,9 @@ struct kind {
     double mean_us; /* moving average of its attempts */
     struct boot last_end;
     struct preflight *preflight; /* NULL: none */
+    bool keeps;                  /* its jobs leave bytes in the lake: said, or seen */
+    double mean_kept;            /* moving average of what they left */
+    int running;
 };
 
 /* A claimed job that has not started. */
@@ -134,6 +138,7 @@ struct worker {
     struct store_thread store;
     struct renew_thread renew;
     struct keeping keep;
+    struct lake_hold hold;
     struct session session; /* id.v 0: none at the moment */
     bool lost;              /* the session is lost, its runs are ending */
     bool store_open, store_down;
@@ -188,7 +193,8 @@ void slots_plan(struct worker *w, struct turn *t);         /* what to claim */
 void slots_wet(struct worker *w);                          /* look for work again in every pool */
 void slots_freed(struct worker *w); /* the same, for what needed a permit or a lock */
 void slots_give_back(struct worker *w, struct dur older_than); /* us 0: all that is ready */
-void slots_give_back_kind(struct worker *w, struct sv kind);   /* what is ready of it */
+/* What is ready of it; `why` is a static text. */
+void slots_give_back_kind(struct worker *w, struct sv kind, const char *why);
 void slots_drop(struct worker *w);                           /* forget what is ready: lease lost */
 void slots_revoke(struct worker *w, struct lease_ref lease); /* taken away before it started */
 bool slots_cancel(struct worker *w, job_id id);              /* a job that has not started */
