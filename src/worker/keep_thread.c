@@ -259,7 +259,7 @@ static int spool(struct sink *s, struct pawl_err *err)
  * Everything else would meet the next job as well, so no job is to blame. */
 static int refused(struct sink *s, struct pawl_err *err)
 {
-    if (err->code != PAWL_EFULL)
+    if (err->code != PAWL_EFULL && err->code != PAWL_EIO)
         return err->code;
     lake_hold_refused(s->w, s->size, err);
     return err->code = PAWL_EFULL;

@@ -232,7 +232,10 @@ static void set_end(struct worker *w, const struct attempt *a, struct settle *s,
         break;
     }
     case RUN_RELEASED:
-        set_released(w, s);
+        if (a->cancelled)
+            set_cancelled(w, a, s);
+        else
+            set_released(w, s);
         break;
     case RUN_CANCELLED:
         set_cancelled(w, a, s);

@@ -12,13 +12,16 @@ struct exec_keeping {
     int rc; /* of the first that failed */
 };
 
+/* A lake that takes nothing is nobody's fault: the job goes back as it came, and others wait. */
 static void fail(struct exec_keeping *k, struct sv name, const struct kept *got)
 {
+    bool lakes = got->rc == PAWL_EFULL;
     k->rc = got->rc;
     str_clear(k->text);
     str_addf(k->text, "artifact '" SV_FMT "' cannot be kept: %s", SV_ARG(name), got->message);
-    *k->result = (struct run_result){.end = RUN_FAILED,
-                                     .cls = got->rc == PAWL_EFULL ? CLASS_TRANSIENT : CLASS_ERROR,
+    *k->result = (struct run_result){.end = lakes ? RUN_RELEASED : RUN_FAILED,
+                                     .cls = lakes ? CLASS_NONE : CLASS_ERROR,
+                                     .unfit = lakes,
                                      .reason = str_sv(k->text),
                                      .exit_code = k->result->exit_code,
                                      .retry_after = DUR_NONE,
