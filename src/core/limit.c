@@ -221,7 +221,7 @@ struct gate_params limit_params(const struct limit_spec *s)
 }
 
 /* Greedy with one step back: after a mismatch the last '*' takes one character more. */
-bool host_matches(struct sv pattern, struct sv host)
+static bool text_matches(struct sv pattern, struct sv host)
 {
     size_t p = 0, h = 0, star = SIZE_MAX, mark = 0;
     while (h < host.n) {
@@ -241,6 +241,28 @@ bool host_matches(struct sv pattern, struct sv host)
     while (p < pattern.n && pattern.p[p] == '*')
         p++;
     return p == pattern.n;
+}
+
+static bool all_of(struct sv text, const char *allowed)
+{
+    size_t i = 0;
+    while (i < text.n && text.p[i] && strchr(allowed, text.p[i]))
+        i++;
+    return i == text.n;
+}
+
+/* Of digits, dots and stars, as "127.*". */
+static bool is_address_pattern(struct sv pattern)
+{
+    return pattern.n && pattern.p[0] >= '0' && pattern.p[0] <= '9' &&
+           all_of(pattern, "0123456789.*");
+}
+
+/* Anybody may have a name that begins like an address: 127.example.org is not this machine. */
+bool host_matches(struct sv pattern, struct sv host)
+{
+    return text_matches(pattern, host) &&
+           (!is_address_pattern(pattern) || all_of(host, "0123456789."));
 }
 
 static bool is_excluding(struct sv pattern)

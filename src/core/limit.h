@@ -74,7 +74,9 @@ PAWL_MUST_USE int limit_read(struct sv text, struct arena *a, struct limit_spec 
 /* What a gate of this limit goes by. */
 struct gate_params limit_params(const struct limit_spec *s);
 
-/* One host pattern: '*' stands for any run of characters, also none; all else for itself. */
+/* One host pattern: '*' stands for any run of characters, also none; all else for itself. In a
+ * pattern that begins with a digit and has nothing but digits, dots and stars it stands for digits
+ * and dots alone: "127.*" is about addresses, and no name is one. */
 bool host_matches(struct sv pattern, struct sv host);
 /* A limit's patterns, as in struct limit_spec. None: every host, and none at all; else a lane
  * without a host is not meant. */

@@ -317,6 +317,13 @@ d = json.loads(sys.argv[2]); h = {x["host"]: x for x in d["by_host"]}; print(eva
     same "128 2000" "$(plan_of '"%s %s" % (d["slots"], d["eta_ms"])')"
 }
 
+@test "plan: a name that begins like an address of this machine is somebody else's" {
+    printf 'http://127.example.org/%d\n' 1 2 3 >list
+    printf 'http://127.0.0.2:8080/%d\n' 1 2 3 >>list
+    try 0 plan list --json
+    same "every-host None" "$(plan_of '"%s %s" % (h["127.example.org"]["limit"], h["127.0.0.2"].get("limit"))')"
+}
+
 @test "plan: limits of the configuration over several hosts" {
     cat >>pawl.yaml <<'Y'
 limits:

@@ -39,7 +39,8 @@ static void pick_rate(struct sides *r, struct limit_spec *s)
 /* One of few, so that they meet. */
 static struct limit_spec pick_limit(struct sides *r, int which)
 {
-    static const struct sv hosts[] = {{"a.*", 3}, {"*", 1}, {"!b.example", 10}, {"!127.*", 6}};
+    static const struct sv hosts[] = {
+        {"a.*", 3}, {"*", 1}, {"!b.example", 10}, {"!127.*", 6}, {"1*", 2}};
     struct limit_spec s = limit_default(NULL);
     s.name = sv_of(limit_names[which]);
     pick_breaker(r, &s.breaker);
@@ -48,7 +49,7 @@ static struct limit_spec pick_limit(struct sides *r, int which)
     if (which == 1)
         s.queue = roll(r, 3) ? SV("red") : pick_queue(r);
     if (which == 2) {
-        s.hosts = &hosts[roll(r, 3)];
+        s.hosts = &hosts[roll(r, 4)];
         s.n_hosts = 1 + (size_t)roll(r, 2);
         s.replaces = roll(r, 2);
     }

@@ -19,7 +19,7 @@ struct sv pick_queue(struct sides *r)
 
 struct sv pick_peer(struct sides *r)
 {
-    static const char *const peers[] = {"a.example", "b.example", "c.example", "127.0.0.1"};
+    static const char *const peers[] = {"a.example", "b.example", "127.example", "127.0.0.1"};
     return sv_of(peers[roll(r, (int)ARRAY_LEN(peers))]);
 }
 

@@ -347,6 +347,30 @@ static void test_a_named_limit_replaces_each(void **state)
     end(f, &w);
 }
 
+static void test_patterns_of_addresses_mean_no_names(void **state)
+{
+    struct fixture *f = *state;
+    struct session w = start(f, "w");
+    struct sv in = SV("10.*"), out = SV("!127.*");
+    struct limit_spec inside = capped("inside", 1), outside = capped("outside", 1);
+    inside.hosts = &in;
+    outside.hosts = &out;
+    inside.n_hosts = outside.n_hosts = 1;
+    outside.each = EACH_HOST;
+    set_limit(f, &outside);
+    for (int i = 0; i < 3; i++) {
+        add_host(f, "127.0.0.1", 0);
+        add_host(f, "127.example.org", 0);
+    }
+    assert_int_equal(claim(f, &w, "k", 10).n, 3 + 1);
+    set_limit(f, &inside);
+    for (int i = 0; i < 3; i++)
+        add_host(f, "10.0.0.1", 0);
+    add_host(f, "10.example.org", 0);
+    assert_int_equal(claim(f, &w, "k", 10).n, 1 + 1);
+    end(f, &w);
+}
+
 static void test_a_limit_that_becomes_each_counts_anew(void **state)
 {
     struct fixture *f = *state;
@@ -479,6 +503,7 @@ int main(void)
         TEST(test_I7_a_limit_that_goes_lets_all_through),
         TEST(test_I7_all_limits_of_a_lane_must_admit),
         TEST(test_a_named_limit_replaces_each),
+        TEST(test_patterns_of_addresses_mean_no_names),
         TEST(test_a_limit_that_becomes_each_counts_anew),
         TEST(test_gates_are_shown_with_their_use),
         TEST(test_a_breaker_by_hand),

@@ -388,6 +388,15 @@ static void patterns_match_hosts(void **state)
         {"a_c", "abc", false},
         {"a%", "ab", false},
         {"aab*ab", "aabaab", true},
+        {"127.*", "127.0.0.1", true},
+        {"127.*", "127.example.org", false},
+        {"127.*", "127.0.0.1.example.org", false},
+        {"10.*.1", "10.a.1", false},
+        {"10.*.1", "10.0.0.1", true},
+        {"1*", "1und1.example", false},
+        {"12", "12", true},
+        {"127.*.org", "127.example.org", true},
+        {"*.1", "a.1", true},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         assert_true_msg(host_matches(sv_of(rows[i].pattern), sv_of(rows[i].host)) ==
@@ -405,6 +414,7 @@ static void patterns_exclude(void **state)
         {{"*", "!127.*", "!localhost"}, "a.example", true},
         {{"*", "!127.*", "!localhost"}, "127.0.0.1", false},
         {{"!127.*", "*", "!localhost"}, "localhost", false},
+        {{"!127.*"}, "127.example", true},
         {{"!localhost"}, "a", true},
         {{"!localhost"}, "localhost", false},
         {{"!localhost"}, "", false},

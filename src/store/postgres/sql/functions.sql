@@ -83,11 +83,15 @@ $$ SELECT CASE WHEN v[width_bucket(x, v)] = x THEN width_bucket(x, v) END $$;
 CREATE OR REPLACE FUNCTION pawl.host_like(pattern text) RETURNS text LANGUAGE sql IMMUTABLE AS
 $$ SELECT replace(replace(replace(replace(pattern, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%') $$;
 
+-- host_matches() of limit.c: stars of a pattern that is about addresses stand for digits and dots.
+CREATE OR REPLACE FUNCTION pawl.host_matches(pattern text, host text) RETURNS boolean LANGUAGE sql IMMUTABLE AS
+$$ SELECT host LIKE pawl.host_like(pattern) AND (pattern !~ '^[0-9][0-9.*]*$' OR host !~ '[^0-9.]') $$;
+
 -- hosts_match() of limit.c: one of the patterns, and none of those that begin with '!'.
 CREATE OR REPLACE FUNCTION pawl.hosts_match(patterns text[], host text) RETURNS boolean LANGUAGE sql IMMUTABLE AS
 $$ SELECT coalesce(cardinality(patterns), 0) = 0 OR (host <> '' AND
-          (SELECT coalesce(bool_or(host LIKE pawl.host_like(h)) FILTER (WHERE h NOT LIKE '!%'), true)
-                  AND NOT coalesce(bool_or(host LIKE pawl.host_like(substr(h, 2))) FILTER (WHERE h LIKE '!%'),
+          (SELECT coalesce(bool_or(pawl.host_matches(h, host)) FILTER (WHERE h NOT LIKE '!%'), true)
+                  AND NOT coalesce(bool_or(pawl.host_matches(substr(h, 2), host)) FILTER (WHERE h LIKE '!%'),
                                    false)
            FROM unnest(patterns) h)) $$;
 
