@@ -23,6 +23,7 @@ struct payload_check *app_check_new(const struct config *config);
 void app_check_free(struct payload_check *c);
 int app_check(const struct payload_check *c, struct sv kind, struct sv payload,
               struct pawl_err *err);
+void app_host(const struct payload_check *c, struct sv kind, struct sv payload, struct str *out);
 
 /* work.c */
 enum { APP_KINDS = 3 };

@@ -24,10 +24,23 @@ void app_check_free(struct payload_check *c)
     free(c);
 }
 
+/* NULL: others' to judge. */
+static const struct handler *judge_of(const struct payload_check *c, struct sv kind)
+{
+    int i = handler_kind(c->config, kind);
+    return i < 0 ? NULL : c->handlers.v[i];
+}
+
 int app_check(const struct payload_check *c, struct sv kind, struct sv payload,
               struct pawl_err *err)
 {
-    int i = handler_kind(c->config, kind);
-    const struct handler *h = i < 0 ? NULL : c->handlers.v[i]; /* others' to judge */
+    const struct handler *h = judge_of(c, kind);
     return h ? h->ops->validate(h, kind, payload, err) : 0;
+}
+
+void app_host(const struct payload_check *c, struct sv kind, struct sv payload, struct str *out)
+{
+    const struct handler *h = judge_of(c, kind);
+    if (h && h->ops->host)
+        h->ops->host(h, kind, payload, out);
 }

@@ -11,6 +11,7 @@ int main(int argc, char **argv)
         .n_kinds = APP_KINDS,
         .check_new = app_check_new,
         .check = app_check,
+        .host = app_host,
         .check_free = app_check_free,
         .run_worker = app_run_worker,
         .migration_sql = stores_migration_sql,

@@ -146,6 +146,21 @@ int cli_check(struct cli *c, const struct job_spec *spec, struct pawl_err *err)
     return c->app->check(c->check, spec->kind, spec->payload, err);
 }
 
+int cli_complete(struct cli *c, struct job_spec *spec, struct arena *a, struct pawl_err *err)
+{
+    AUTO_STR struct str host = STR_INIT(STR_LINE);
+    int rc = cli_check(c, spec, err);
+    if (rc < 0 || spec->host.p)
+        return rc;
+    c->app->host(c->check, spec->kind, spec->payload, &host);
+    if (!host.len)
+        return 0;
+    rc = name_check(str_sv(&host), "host", err);
+    if (rc == 0)
+        spec->host = sv_make(arena_strndup(a, host.p, host.len), host.len);
+    return rc;
+}
+
 int cli_open(struct cli *c, enum store_mode mode, struct pawl_err *err)
 {
     if (!c->config && cli_config(c, NULL, 0, err) < 0)

@@ -43,11 +43,14 @@ struct cli_app {
     /* Kinds that need no configuration. */
     const char *const *kinds;
     size_t n_kinds;
-    /* Would its handler run this payload? INPUT naming the member if not; a kind that this
-     * configuration does not know passes. Made once for many jobs; config is borrowed. */
+    /* Would its handler run this payload? INPUT naming the member if not, CONFIG if something is to
+     * be configured first; a kind that this configuration does not know passes. Made once for many
+     * jobs; config is borrowed. */
     struct payload_check *(*check_new)(const struct config *config);
     int (*check)(const struct payload_check *c, struct sv kind, struct sv payload,
                  struct pawl_err *err);
+    /* Whom a job with this payload, which was checked, talks to; nothing if that is not told. */
+    void (*host)(const struct payload_check *c, struct sv kind, struct sv payload, struct str *out);
     void (*check_free)(struct payload_check *c);
     /* Run one worker in this process. Starts threads and processes: no store may be open here. */
     int (*run_worker)(const struct run_request *req, struct worker_report *out,
@@ -134,6 +137,9 @@ PAWL_MUST_USE int cli_open(struct cli *c, enum store_mode mode, struct pawl_err 
 
 /* Is this a job its handler can run? After cli_config(). */
 PAWL_MUST_USE int cli_check(struct cli *c, const struct job_spec *spec, struct pawl_err *err);
+/* The same, and where the spec has no host and its payload tells one, that host, in the arena. */
+PAWL_MUST_USE int cli_complete(struct cli *c, struct job_spec *spec, struct arena *a,
+                               struct pawl_err *err);
 
 /* A sentence on stderr, made harmless; not under -q. */
 void cli_say(const struct cli *c, const char *fmt, ...) PAWL_PRINTF(2, 3);

@@ -12,7 +12,7 @@ static const struct opt opts[] = {
     {"kind", 0, "KIND", "what runs it: exec, noop or a kind of the configuration"},
     {"key", 0, "KEY", "your own name for the job, unique in its queue"},
     {"priority", 0, "N", "higher runs first; 0 unless given"},
-    {"host", 0, "HOST", "whom the job talks to"},
+    {"host", 0, "HOST", "whom the job talks to; as its payload says unless given"},
     {"lock", 0, "LOCK", "of the jobs with this lock one runs at a time"},
     {"in", 0, "DUR", "not before DUR from now"},
     {"at", 0, "TIME", "not before TIME: RFC 3339, HH:MM or @unix"},
@@ -204,9 +204,11 @@ static int run(struct cli *c, struct pawl_err *err)
 {
     static const char *const duplicates[] = {"skip", "requeue", "fail", NULL};
     AUTO_STR struct str payload = STR_INIT(PAYLOAD_MAX_BYTES + 2);
+    AUTO(arena_done) struct arena arena;
     struct job_spec spec = job_spec_default();
     struct add_result result;
     int duplicate = DUPLICATE_SKIP;
+    arena_init(&arena);
     if (check_combination(c, err) < 0 ||
         args_choice(&c->args, "on-duplicate", duplicates, &duplicate, err) < 0)
         return PAWL_EUSAGE;
@@ -218,7 +220,7 @@ static int run(struct cli *c, struct pawl_err *err)
     if (rc == 0)
         rc = cli_config(c, NULL, 0, err);
     if (rc == 0)
-        rc = cli_check(c, &spec, err);
+        rc = cli_complete(c, &spec, &arena, err);
     if (rc == 0)
         rc = cli_open(c, STORE_CREATE, err);
     if (rc < 0)

@@ -57,23 +57,11 @@ static void fetching_done(struct fetching *f)
     arena_done(&f->arena);
 }
 
-/* Asked for here and not at three in the morning. Loopback is nobody's. */
-static int need_contact(const struct fetching *f, struct sv host, struct pawl_err *err)
+/* The same members for all but the URL, which is checked: one stands for the others, unless its
+ * host has a right to know who asks. */
+static bool to_be_judged(const struct fetching *f, struct sv host)
 {
-    if (f->c->config->fetch_contact[0] || http_host_loopback(host))
-        return 0;
-    err_set(err, PAWL_ECONFIG, "fetch.contact is not set: " SV_FMT " would not know who is asking",
-            SV_ARG(host));
-    return err_hint(err, "put fetch: {contact: you@example.org} into pawl.yaml, or set "
-                         "PAWL_FETCH_CONTACT; it goes into the User-Agent");
-}
-
-/* The same members for all but the URL, which is checked: one stands for the others. */
-static int judge_payload(struct fetching *f, const struct job_spec *job, struct pawl_err *err)
-{
-    int rc = f->payload_seen ? 0 : cli_check(f->c, job, err);
-    f->payload_seen = true;
-    return rc;
+    return !f->payload_seen || (!f->c->config->fetch_contact[0] && !http_host_loopback(host));
 }
 
 static int add_variant(struct fetching *f, struct sv url, const struct variant *v,
@@ -81,12 +69,12 @@ static int add_variant(struct fetching *f, struct sv url, const struct variant *
 {
     const struct checked_url *asked = v->plain ? &f->given : &f->asked;
     int rc = v->plain ? 0 : variant_expand(v, url, &f->asked, err);
-    if (rc == 0)
-        rc = need_contact(f, str_sv(&asked->host), err);
-    if (rc < 0 || (f->checking && f->payload_seen))
+    bool judge = rc == 0 && to_be_judged(f, str_sv(&asked->host));
+    if (rc < 0 || (f->checking && !judge))
         return rc;
     struct job_spec job = fetch_job(&f->spec, url, v, asked, &f->add.arena);
-    rc = judge_payload(f, &job, err);
+    rc = judge ? cli_check(f->c, &job, err) : 0;
+    f->payload_seen = true;
     if (rc == 0 && !f->checking)
         f->add.specs[f->add.n++] = job;
     return rc;

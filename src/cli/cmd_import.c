@@ -109,7 +109,7 @@ static int bad_line(struct import *im, struct pawl_err *err)
 {
     im->bad++;
     err_wrap(err, "%s:%lld", im->in.name, (long long)im->in.number);
-    if (im->skip_bad) {
+    if (im->skip_bad && err->code == PAWL_EINPUT) { /* else no line is to blame */
         if (im->bad <= BAD_SHOWN)
             cli_warn(im->c, "%s", err->msg);
         return 0;
@@ -119,7 +119,8 @@ static int bad_line(struct import *im, struct pawl_err *err)
     if (rc < 0)
         return rc;
     *err = why;
-    err->code = PAWL_EINPUT;
+    if (err->code != PAWL_EINPUT) /* its hint says what to do */
+        return err->code;
     return err_hint(err, "%lld line%s added before it%s", (long long)im->added,
                     im->added == 1 ? "" : "s", im->known ? ", the others were known" : "");
 }
@@ -129,7 +130,7 @@ static int read_job(struct import *im, struct sv line, struct pawl_err *err)
     struct job_spec spec = im->fallback;
     if (json_parse(&im->doc, line, err) < 0 ||
         job_spec_from_json(&im->doc, 0, clock_wall(), &im->arena, &spec, err) < 0 ||
-        cli_check(im->c, &spec, err) < 0)
+        cli_complete(im->c, &spec, &im->arena, err) < 0)
         return bad_line(im, err);
     check_kind(im, spec.kind);
     im->specs[im->n++] = spec;

@@ -120,9 +120,15 @@ struct kind_check {
 
 struct handler_ops {
     const char *name;
-    /* Is this payload one the handler can run? INPUT naming the member otherwise. Any thread. */
+    /* Is this payload one the handler can run? INPUT naming the member otherwise; CONFIG if its
+     * configuration is in the way, not the payload. Any thread. */
     int (*validate)(const struct handler *h, struct sv kind, struct sv payload,
                     struct pawl_err *err);
+    /* Whom a job with this payload, which validate() has passed, talks to: appended to `out` in the
+     * form that limits know. Nothing is appended where the payload does not tell. Asked for jobs
+     * that are added without a host; the run still has to pass the gates of whom it really asks.
+     * NULL: no payload tells. Any thread. */
+    void (*host)(const struct handler *h, struct sv kind, struct sv payload, struct str *out);
     /* Begin. On error nothing was started and finish is not called; the worker settles the failure
      * as CLASS_ERROR (INPUT: CLASS_FATAL). */
     int (*start)(struct handler *h, struct run *r, struct pawl_err *err);

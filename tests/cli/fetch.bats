@@ -280,6 +280,43 @@ of() {
     same None "$(json 'd["fetches"]')"
 }
 
+# ---- by add and import ----
+
+@test "add and import: the host is that of the URL, unless one is given" {
+    printf 'fetch: {contact: me@example.org}\nkinds: {hook: {handler: http, url: "http://Hooks.example:8080/x"}}\n' >pawl.yaml
+    try 0 add --kind fetch --payload '{"url":"https://A.Example/1"}'
+    try 0 add --kind fetch --host group --payload '{"url":"https://a.example/2"}'
+    try 0 add --kind hook
+    try 0 add --kind noop
+    printf '%s\n' '{"kind":"fetch","payload":{"url":"http://127.1:8080/"}}' \
+        '{"kind":"fetch","host":"group","payload":{"url":"http://b.example/"}}' '{"kind":"noop"}' >jobs
+    try 0 import jobs
+    same "['a.example', 'group', 'hooks.example', None, '127.0.0.1', 'group', None]" "$(of '[x["host"] for x in j]')"
+    try 4 add --kind fetch --payload '{"url":"http://'"$(printf 'a%.0s' {1..300})"'/"}'
+    says "host"
+}
+
+@test "add and import: others need a contact, said here" {
+    echo '{"kind":"fetch","payload":{"url":"http://b.example/"}}' >jobs
+    for line in "add --kind fetch --payload {\"url\":\"http://b.example/\"}" "import jobs" "import --skip-bad jobs"; do
+        try 4 $line
+        says "fetch.contact is not set: b.example would not know who is asking"
+        says "fetch: {contact: you@example.org}"
+    done
+    same 0 "$(of 'len(j)')"
+    try 0 add --kind fetch --payload '{"url":"http://localhost:8080/"}'
+    PAWL_FETCH_CONTACT=me@example.org try 0 import jobs
+    same 2 "$(of 'len(j)')"
+}
+
+@test "plan: what add brought is bound by its host's limits" {
+    for i in 1 2 3 4; do
+        PAWL_FETCH_CONTACT=me@example.org try 0 add --kind fetch --payload '{"url":"http://b.example/'"$i"'"}'
+    done
+    try 0 plan --json
+    same "every-host b.example 3000" "$(json '"%s %s %s" % (d["bound_by"]["limit"], d["bound_by"]["value"], d["eta_ms"])')"
+}
+
 # ---- plan ----
 
 # plan_of EXPR: over the JSON of the plan in $output, host by name in h.

@@ -204,7 +204,7 @@ static void broken_answers_are_transient(void **state)
     check(get("/junk", NULL), RUN_FAILED, CLASS_TRANSIENT, "");
     check(fetch("{\"url\":\"http://127.0.0.1:1025/\"}"), RUN_FAILED, CLASS_TRANSIENT, "connect");
     check(fetch("{\"url\":\"http://no-such-name.localhost.invalid:8080/\"}"), RUN_FAILED,
-          CLASS_FATAL, "fetch.contact is required");
+          CLASS_FATAL, "fetch.contact is not set");
 }
 
 static void slowness_has_an_end(void **state)
@@ -245,9 +245,9 @@ static void a_contact_is_required(void **state)
 {
     (void)state;
     const struct ended *e = fetch("{\"url\":\"http://example.org/x\"}");
-    check(e, RUN_FAILED, CLASS_FATAL, "fetch.contact is required to fetch from example.org");
+    check(e, RUN_FAILED, CLASS_FATAL, "fetch.contact is not set: example.org");
     page("/r", "HTTP/1.1 302 Found\r\nLocation: http://example.org/\r\nContent-Length: 0\r\n\r\n");
-    check(get("/r", NULL), RUN_FAILED, CLASS_FATAL, "fetch.contact is required");
+    check(get("/r", NULL), RUN_FAILED, CLASS_FATAL, "fetch.contact is not set");
     assert_int_equal(rig.admits, 0); /* nobody was bothered */
     static const char *const flags[] = {"fetch.robots=false", "fetch.contact=ops@site.example"};
     rig_end();

@@ -54,10 +54,13 @@ static const struct {
     {"{\"url\":\"http://a.example/\",\"robots\":\"no\"}", "robots"},
 };
 
+static char contact[] = "a@b.example", no_contact[] = "";
+
 static void payloads_are_judged(void **state)
 {
     (void)state;
-    struct handler *h = handler_fetch_new(NULL, NULL);
+    const struct config config = {.fetch_contact = contact};
+    struct handler *h = handler_fetch_new(NULL, &config);
     struct pawl_err err;
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         err = (struct pawl_err){0};
@@ -73,10 +76,45 @@ static void payloads_are_judged(void **state)
     h->ops->free(h);
 }
 
+static void hosts_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *payload, *host;
+    } rows[] = {
+        {"{\"url\":\"https://A.Example:8443/x\"}", "a.example"},
+        {"{\"url\":\"http://127.1:8080/\",\"variant\":\"raw\"}", "127.0.0.1"},
+        {"{\"url\":\"http://[::1]:8080/\"}", "::1"},
+    };
+    const struct config config = {.fetch_contact = contact};
+    struct handler *h = handler_fetch_new(NULL, &config);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        AUTO_STR struct str host = STR_INIT(STR_LINE);
+        h->ops->host(h, SV("fetch"), sv_of(rows[i].payload), &host);
+        assert_string_equal(str_cstr(&host), rows[i].host);
+    }
+    h->ops->free(h);
+}
+
+static void others_are_told_who_asks(void **state)
+{
+    (void)state;
+    const struct config config = {.fetch_contact = no_contact};
+    struct handler *h = handler_fetch_new(NULL, &config);
+    struct pawl_err err = {0};
+    assert_int_equal(h->ops->validate(h, SV("fetch"), SV("{\"url\":\"http://a.example/\"}"), &err),
+                     PAWL_ECONFIG);
+    assert_non_null(strstr(err.msg, "fetch.contact is not set: a.example"));
+    assert_int_equal(
+        h->ops->validate(h, SV("fetch"), SV("{\"url\":\"http://localhost:8080/\"}"), &err), 0);
+    h->ops->free(h);
+}
+
 static void bounds_hold(void **state)
 {
     (void)state;
-    struct handler *h = handler_fetch_new(NULL, NULL);
+    const struct config config = {.fetch_contact = contact};
+    struct handler *h = handler_fetch_new(NULL, &config);
     AUTO_STR struct str s = STR_INIT(STR_OUTPUT);
     str_adds(&s, "{\"url\":\"http://a.example/");
     for (int i = 0; i < 9000; i++)
@@ -113,8 +151,8 @@ static void defaults_are_filled_in(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payloads_are_judged),
-        cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(payloads_are_judged),      cmocka_unit_test(hosts_are_told),
+        cmocka_unit_test(others_are_told_who_asks), cmocka_unit_test(bounds_hold),
         cmocka_unit_test(defaults_are_filled_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

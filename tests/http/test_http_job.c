@@ -296,7 +296,10 @@ static void configuration_is_not_the_jobs_fault(void **state)
                      PAWL_ECONFIG);
     target("/");
     struct handler *judge = handler_http_new(NULL, &bed.config);
+    AUTO_STR struct str host = STR_INIT(STR_LINE);
     assert_int_equal(judge->ops->validate(judge, SV("hook"), SV("[1]"), NULL), 0);
+    judge->ops->host(judge, SV("hook"), SV("[1]"), &host);
+    assert_string_equal(str_cstr(&host), "127.0.0.1");
     judge->ops->free(judge);
 }
 

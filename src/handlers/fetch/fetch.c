@@ -196,24 +196,42 @@ bool fetch_identified(const struct fetch_handler *h, struct sv host, struct pawl
 {
     if (h->config->fetch_contact[0] || http_host_loopback(host))
         return true;
-    err_set(err, PAWL_EINPUT, "fetch.contact is required to fetch from " SV_FMT, SV_ARG(host));
-    err_hint(err, "set it to a mail address or URL of whoever runs this");
+    err_set(err, PAWL_ECONFIG, "fetch.contact is not set: " SV_FMT " would not know who is asking",
+            SV_ARG(host));
+    err_hint(err, "put fetch: {contact: you@example.org} into pawl.yaml, or set "
+                  "PAWL_FETCH_CONTACT; it goes into the User-Agent");
     return false;
+}
+
+static int host_of(struct sv payload, struct str *host, struct pawl_err *err)
+{
+    struct fetch_payload p;
+    struct arena a;
+    arena_init(&a);
+    int rc = fetch_payload_read(payload, &a, &p, err);
+    if (rc == 0 && http_url_host(p.url.p, host, NULL, err) < 0)
+        rc = err_wrap(err, "payload: \"url\"");
+    arena_done(&a);
+    return rc;
 }
 
 static int fetch_validate(const struct handler *h, struct sv kind, struct sv payload,
                           struct pawl_err *err)
 {
+    AUTO_STR struct str host = STR_INIT(URL_MAX_BYTES);
+    (void)kind;
+    int rc = host_of(payload, &host, err);
+    if (rc < 0)
+        return rc;
+    return fetch_identified((const struct fetch_handler *)h, str_sv(&host), err) ? 0 : PAWL_ECONFIG;
+}
+
+static void fetch_host(const struct handler *h, struct sv kind, struct sv payload, struct str *out)
+{
     (void)h;
     (void)kind;
-    struct fetch_payload p;
-    struct arena a;
-    arena_init(&a);
-    int rc = fetch_payload_read(payload, &a, &p, err);
-    if (rc == 0 && http_url_check(p.url.p, err) < 0)
-        rc = err_wrap(err, "payload: \"url\"");
-    arena_done(&a);
-    return rc;
+    int rc = host_of(payload, out, NULL);
+    (void)rc; /* it was judged before */
 }
 
 static int begin(struct fetch *f, struct pawl_err *err)
@@ -225,7 +243,7 @@ static int begin(struct fetch *f, struct pawl_err *err)
     if (!f->hop)
         return err_wrap(err, "payload: \"url\"");
     if (!fetch_identified(f->h, f->hop->host, err))
-        return PAWL_EINPUT;
+        return err->code = PAWL_EINPUT; /* another attempt would not help */
     f->hop->method = f->p.method.p;
     f->hop->body = f->p.body;
     return 0;
@@ -320,6 +338,7 @@ struct handler *handler_fetch_new(struct loop *loop, const struct config *config
 {
     static const struct handler_ops ops = {.name = "fetch",
                                            .validate = fetch_validate,
+                                           .host = fetch_host,
                                            .start = fetch_start,
                                            .cancel = fetch_cancel,
                                            .free = fetch_free};

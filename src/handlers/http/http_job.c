@@ -47,6 +47,16 @@ static int http_validate(const struct handler *h, struct sv kind, struct sv payl
     return target_of((const struct http_handler *)h, kind, &k, err);
 }
 
+static void http_host(const struct handler *h, struct sv kind, struct sv payload, struct str *out)
+{
+    const struct kind_conf *k = NULL;
+    (void)payload;
+    int rc = target_of((const struct http_handler *)h, kind, &k, NULL);
+    if (rc == 0)
+        rc = http_url_host(k->url, out, NULL, NULL);
+    (void)rc; /* it was judged before */
+}
+
 /* ---- the request ---- */
 
 /* Its headers, and the texts behind them. */
@@ -202,6 +212,7 @@ struct handler *handler_http_new(struct loop *loop, const struct config *config)
 {
     static const struct handler_ops ops = {.name = "http",
                                            .validate = http_validate,
+                                           .host = http_host,
                                            .start = http_job_start,
                                            .cancel = http_job_cancel,
                                            .free = http_job_free};
