@@ -68,6 +68,9 @@ static int run(struct cli *c, struct pawl_err *err)
         plan_write(c, &p, (size_t)shown);
     else if (p.items)
         plan_print(c, &p, (size_t)shown);
+    else if (c->args.n_pos)
+        cli_say(c, "%s: there is no URL in it",
+                strcmp(c->args.pos[0], "-") ? c->args.pos[0] : "stdin");
     else
         cli_say(c, "nothing to fetch is queued");
     return 0;
@@ -79,7 +82,8 @@ const struct cmd cmd_plan = {
     .about =
         "Works out what fetching will take, for what is queued or waiting or for a file of URLs: "
         "items by host, the limit that binds each, the time until all is done, and the disk it "
-        "needs. Nothing is changed, and for a file no store is needed.\n\n"
+        "needs. Nothing is changed, and for a file no store is needed. A URL that stands in "
+        "a file twice counts once, as 'pawl fetch' adds it.\n\n"
         "A limit lets its items through in the longer of so many starts at its rate and so many "
         "fetches over its permits; a host is done when the slowest of its limits is, and all when "
         "the slowest limit or the worker's slots are. Limits are those of the store and the "

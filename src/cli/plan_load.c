@@ -5,6 +5,7 @@
 #include "plan.h"
 #include "policy.h"
 #include "url_list.h"
+#include "text_set.h"
 #include <sys/statvfs.h>
 
 enum {
@@ -33,11 +34,22 @@ struct reading {
     struct sv queue;
     struct variants variants;
     struct checked_url given, asked;
+    struct text_set seen;
 };
 
+static void reading_done(struct reading *r)
+{
+    checked_url_done(&r->given);
+    checked_url_done(&r->asked);
+    text_set_done(&r->seen);
+}
+
+/* A URL that stands in the list twice is fetched once. */
 static int count_url(struct reading *r, struct sv url, struct pawl_err *err)
 {
     int rc = url_check(url, &r->given, err);
+    if (rc == 0 && !text_set_add(&r->seen, url))
+        return 0;
     for (size_t i = 0; rc == 0 && i < r->variants.n; i++) {
         const struct variant *v = &r->variants.v[i];
         const struct checked_url *u = v->plain ? &r->given : &r->asked;
@@ -68,19 +80,15 @@ int plan_load_file(struct cli *c, struct plan *p, struct sv queue, const char *f
 {
     AUTO(url_list_done) struct url_list l = {.fd = -1};
     AUTO(arena_done) struct arena a;
+    AUTO(reading_done)
     struct reading r = {.plan = p, .queue = queue.p ? queue : SV("fetch")};
     arena_init(&a);
+    checked_url_init(&r.given);
+    checked_url_init(&r.asked);
     if (variants_read(c, &a, &r.variants, err) < 0)
         return PAWL_EUSAGE;
     int rc = url_list_open(&l, c, file, err);
-    if (rc < 0)
-        return rc;
-    checked_url_init(&r.given);
-    checked_url_init(&r.asked);
-    rc = read_urls(&l, &r, err);
-    checked_url_done(&r.given);
-    checked_url_done(&r.asked);
-    return rc;
+    return rc < 0 ? rc : read_urls(&l, &r, err);
 }
 
 /* ---- limits ---- */

@@ -71,8 +71,10 @@ static int check(struct checked_url *out, struct pawl_err *err)
 {
     struct sv url = str_sv(&out->url);
     str_clear(&out->host);
-    if (text_bad_utf8(url) < url.n)
-        return err_set(err, PAWL_EINPUT, "a URL that is not UTF-8");
+    size_t bad = text_bad_utf8(url);
+    if (bad < url.n)
+        return err_set(err, PAWL_EINPUT,
+                       url.p[bad] ? "a URL that is not UTF-8" : "a URL with a NUL in it");
     if (out->url.overflow || url.n > URL_MAX_BYTES)
         return err_set(err, PAWL_EINPUT, "a URL longer than %d bytes", URL_MAX_BYTES);
     int rc = http_url_host(str_cstr(&out->url), &out->host, NULL, err);

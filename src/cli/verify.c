@@ -19,7 +19,7 @@ void verify_done(struct verify *v)
         lake_close(v->readers[i]);
     for (size_t i = 0; i < v->n; i++)
         free(v->v[i].rows);
-    place_set_done(&v->named);
+    text_set_done(&v->named);
     segments_done(&v->packed);
     arena_done(&v->arena);
     free(v->v);
@@ -179,7 +179,7 @@ static void note_place(struct verify *v, struct sv place)
     if (sv_starts(place, SV("pack/")))
         segments_row(&v->packed, place);
     else
-        place_set_add(&v->named, place);
+        text_set_add(&v->named, place);
 }
 
 /* The store is not held while the disk is read. */
@@ -269,7 +269,7 @@ static int judge(struct scan *s)
     int rc = s->n ? artifacts_each_page(v->c, &v->last, note_page, v, s->err) : 0;
     for (size_t i = 0; rc == 0 && i < s->n && !cli_signal(); i++) {
         const struct seen *o = &s->seen[i];
-        if (place_set_has(&v->named, sv_of(o->place)))
+        if (text_set_has(&v->named, sv_of(o->place)))
             continue;
         v->young += o->young;
         if (!o->young)
@@ -294,7 +294,7 @@ static bool look_at(void *arg, const struct lake_entry *e)
         s->v->young++;
     else if (e->temporary)
         add_object(s->v, FOUND_TEMPORARY, e->place, e->stored);
-    if (e->temporary || place_set_has(&s->v->named, sv_of(e->place)))
+    if (e->temporary || text_set_has(&s->v->named, sv_of(e->place)))
         return !cli_signal();
     struct seen *to = &s->seen[s->n++];
     snprintf(to->place, sizeof(to->place), "%s", e->place);

@@ -4,7 +4,7 @@
 
 #include "artifacts_out.h"
 #include "meter.h"
-#include "place_set.h"
+#include "text_set.h"
 #include "segments.h"
 
 enum { READERS = 4 }; /* at a time: hashing is what takes long */
@@ -38,7 +38,7 @@ struct verify {
     struct meter meter;
     double share;           /* of the artifacts that are read, 0 to 1 */
     struct dur younger;     /* what was kept within this time may belong to a job under way */
-    struct place_set named; /* by rows, but for those in segments */
+    struct text_set named; /* by rows, but for those in segments */
     struct segments packed;
     int64_t last;        /* id: rows up to it were read */
     struct boot rows_at; /* when verify_named() began */

@@ -53,6 +53,14 @@ of() {
     says "has a space, a control character"
     try 4 fetch www.example.org/a
     says "is not a URL with http:// or https:// in front"
+    printf 'http://127.0.0.1:8080/a\nhttp://127.0.0.1:8080/\0b\n' >list
+    for cmd in "fetch -f" plan; do
+        try 4 $cmd list
+        says "list:2: a URL with a NUL in it"
+    done
+    printf 'http://127.0.0.1:8080/\xff\n' >list
+    try 4 plan list
+    says "list:1: a URL that is not UTF-8"
 }
 
 @test "variants: the template's {url} and nothing else" {
@@ -354,6 +362,26 @@ d = json.loads(sys.argv[2]); h = {x["host"]: x for x in d["by_host"]}; print(eva
     same "128 2000" "$(plan_of '"%s %s" % (d["slots"], d["eta_ms"])')"
 }
 
+@test "plan: a URL that stands there twice counts once, as fetch adds it" {
+    { urls 2000; urls 2000; echo '  http://127.0.0.1:8080/1 '; } >list
+    try 0 plan list --json
+    same 2000 "$(plan_of 'd["items"]')"
+    try 0 plan list --json --variant a='{url}' --variant b='{url}?b'
+    same 4000 "$(plan_of 'd["items"]')"
+    try 0 fetch -f list
+    says "2 000 new"
+}
+
+@test "plan: a file without a URL is said to be one" {
+    printf '# nothing yet\n\n' >list
+    try 0 plan list
+    says "list: there is no URL in it"
+    try 0 plan - </dev/null
+    says "stdin: there is no URL in it"
+    try 0 plan list --json
+    same 0 "$(plan_of 'd["items"]')"
+}
+
 @test "plan: a name that begins like an address of this machine is somebody else's" {
     printf 'http://127.example.org/%d\n' 1 2 3 >list
     printf 'http://127.0.0.2:8080/%d\n' 1 2 3 >>list
@@ -418,7 +446,7 @@ Y
 }
 
 @test "plan: variants count, the hosts that take longest come first, the rest is one row" {
-    for i in $(seq 30); do for _ in $(seq "$i"); do echo "https://h$i.example/"; done; done >list
+    for i in $(seq 30); do for k in $(seq "$i"); do echo "https://h$i.example/$k"; done; done >list
     try 0 plan list --json
     same "20 h30.example 10 55 True" "$(plan_of '"%s %s %s %s %s" % (len(d["by_host"]), d["by_host"][0]["host"],
         d["others"]["hosts"], d["others"]["items"], d["others"]["eta_ms"] == 9000)')"

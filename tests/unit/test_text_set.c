@@ -1,8 +1,8 @@
-/* The set of places: all that were added and no others, in the memory that was promised. */
+/* The set of texts: all that were added and no others, in the memory that was promised. */
 #include "unit.h"
 
 #include "hash.h"
-#include "place_set.h"
+#include "text_set.h"
 
 static struct sv place(int i, char out[80])
 {
@@ -17,30 +17,30 @@ static struct sv place(int i, char out[80])
 static void test_what_was_added_is_there(void **state)
 {
     enum { N = 100000 };
-    struct place_set s = {0};
+    struct text_set s = {0};
     char text[80];
     (void)state;
-    assert_false(place_set_has(&s, SV("files/00/0")));
+    assert_false(text_set_has(&s, SV("files/00/0")));
     for (int twice = 0; twice < 2; twice++)
         for (int i = 0; i < N; i++)
-            place_set_add(&s, place(i, text));
+            assert_int_equal(text_set_add(&s, place(i, text)), !twice);
     assert_int_equal(s.n, N);
     for (int i = 0; i < 2 * N; i++)
-        assert_int_equal(place_set_has(&s, place(i, text)), i < N);
+        assert_int_equal(text_set_has(&s, place(i, text)), i < N);
     assert_true(s.cap * sizeof(*s.v) <= (size_t)N * 22);
-    place_set_done(&s);
-    assert_false(place_set_has(&s, place(1, text)));
+    text_set_done(&s);
+    assert_false(text_set_has(&s, place(1, text)));
 }
 
 /* Bytes that lie there in both forms are two objects. */
 static void test_forms_differ(void **state)
 {
-    struct place_set s = {0};
+    struct text_set s = {0};
     (void)state;
-    place_set_add(&s, SV("files/ab/abcd"));
-    assert_true(place_set_has(&s, SV("files/ab/abcd")));
-    assert_false(place_set_has(&s, SV("files/ab/abcd.zst")));
-    place_set_done(&s);
+    text_set_add(&s, SV("files/ab/abcd"));
+    assert_true(text_set_has(&s, SV("files/ab/abcd")));
+    assert_false(text_set_has(&s, SV("files/ab/abcd.zst")));
+    text_set_done(&s);
 }
 
 int main(void)
@@ -49,5 +49,5 @@ int main(void)
         cmocka_unit_test(test_what_was_added_is_there),
         cmocka_unit_test(test_forms_differ),
     };
-    return cmocka_run_group_tests_name("place set", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("text set", tests, NULL, NULL);
 }
