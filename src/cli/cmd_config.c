@@ -1,6 +1,7 @@
 /* pawl config: is it right, and what does it say? */
 #include "alerts.h"
 #include "cli.h"
+#include "http.h"
 #include "mem.h"
 #include "table.h"
 #include "text.h"
@@ -91,9 +92,34 @@ static int show(struct cli *c, struct pawl_err *err)
     return check_found(&s, err);
 }
 
+static int check_url(const struct kind_conf *k, const char *key, const char *url,
+                     struct pawl_err *err)
+{
+    struct pawl_err why = {0};
+    if (!url || http_url_check(url, &why) == 0)
+        return 0;
+    const char *quoted = strrchr(why.msg, '"'); /* the URL may hold a secret: left out */
+    return err_set(err, PAWL_ECONFIG, "kinds.%s.%s: %s", k->name, key,
+                   quoted ? quoted + 3 : why.msg);
+}
+
+/* What jobs and checks of a kind would be refused for. */
+static int check_kinds(const struct config *c, struct pawl_err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < c->n_kinds; i++) {
+        rc = check_url(&c->kinds[i], "url", c->kinds[i].url, err);
+        if (rc == 0)
+            rc = check_url(&c->kinds[i], "preflight.url", c->kinds[i].preflight_url, err);
+    }
+    return rc;
+}
+
 static int check(struct cli *c, struct pawl_err *err)
 {
     int rc = alerts_check(c->config, err);
+    if (rc == 0)
+        rc = check_kinds(c->config, err);
     if (rc < 0)
         return rc;
     if (out_is_json(&c->out)) {

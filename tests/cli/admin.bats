@@ -24,6 +24,18 @@ load helper
     try 2 config check store
 }
 
+@test "config check: URLs of kinds, as jobs would be refused for them" {
+    printf 'kinds: {hook: {handler: http, url: "http://127.0.0.1:22/s3cret"}}\n' >pawl.yaml
+    try 4 config check
+    says "kinds.hook.url: ports are 80, 443 and 1024 to 65535"
+    [[ "$stderr" != *s3cret* ]]
+    printf 'kinds: {x: {command: [cat], preflight: {url: "http://127.0.0.1:22/"}}}\n' >pawl.yaml
+    try 4 config check
+    says "kinds.x.preflight.url: ports are"
+    printf 'kinds: {hook: {handler: http, url: "http://127.0.0.1:8080/"}}\n' >pawl.yaml
+    try 0 config check
+}
+
 @test "config show: some settings" {
     try 0 config show store worker.lease --json
     same 2 "$(json 'len(d)')"
