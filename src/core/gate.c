@@ -52,6 +52,8 @@ enum gate_signal gate_signal_of(const struct settle *s, enum outcome in_fact)
     }
     if (s->cls == CLASS_LOST)
         return SIGNAL_LOST;
+    if (s->cls == CLASS_NONE) /* given back until later */
+        return SIGNAL_NONE;
     if (s->cls != CLASS_TRANSIENT)
         return SIGNAL_OTHER;
     if (s->throttled)

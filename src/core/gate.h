@@ -50,7 +50,7 @@ struct gate_state {
 
 /* What the end of a lease says about the peer behind the gate. */
 enum gate_signal {
-    SIGNAL_NONE,      /* released, cancelled: nothing */
+    SIGNAL_NONE,      /* released, at once or until later; cancelled: nothing */
     SIGNAL_OK,        /* done or skipped */
     SIGNAL_OTHER,     /* error or fatal: the peer answered */
     SIGNAL_TRANSIENT, /* it did not */

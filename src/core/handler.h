@@ -19,7 +19,8 @@ struct run_result {
         RUN_DONE,
         RUN_SKIPPED,
         RUN_FAILED,
-        RUN_RELEASED, /* given back unfinished: no attempt spent, claimable at once */
+        RUN_RELEASED, /* given back unfinished: no attempt spent, claimable at once or, with
+                         retry_after, then; says nothing of the peer */
         RUN_CANCELLED /* ended because of handler_ops.cancel; the worker knows why */
     } end;
     enum fail_class cls; /* RUN_FAILED */

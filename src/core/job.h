@@ -148,11 +148,11 @@ struct settle {
     job_id id;
     fence_no fence;
     enum outcome outcome;
-    enum fail_class cls;
-    struct sv error;  /* p NULL: none; at most ERROR_MAX_BYTES */
-    int exit_code;    /* -1: none */
-    struct sv result; /* JSON text; p NULL: none */
-    struct dur delay; /* OUTCOME_RETRY */
+    enum fail_class cls; /* OUTCOME_RETRY without one: given back until later, nobody failed */
+    struct sv error;     /* p NULL: none; at most ERROR_MAX_BYTES */
+    int exit_code;       /* -1: none */
+    struct sv result;    /* JSON text; p NULL: none */
+    struct dur delay;    /* OUTCOME_RETRY */
     enum wait_reason reason;
     bool refund_attempt; /* transient failures and releases do not cost an attempt */
     bool count_transient;

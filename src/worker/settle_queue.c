@@ -202,6 +202,18 @@ static void set_released(struct worker *w, struct settle *s)
     ready_in(w, DUR_US(0));
 }
 
+/* Given back until its time has come. */
+static void set_later(struct worker *w, struct settle *s, const struct run_result *res)
+{
+    s->outcome = OUTCOME_RETRY;
+    s->refund_attempt = true;
+    s->error = keep_text(w, res->reason);
+    s->delay = res->retry_after;
+    s->reason = WAIT_RETRY_AFTER;
+    last_ended(w)->why = "given back";
+    ready_in(w, s->delay);
+}
+
 static void set_cancelled(struct worker *w, const struct attempt *a, struct settle *s)
 {
     if (a->cancelled && a->why == CANCEL_ASKED) {
@@ -234,6 +246,8 @@ static void set_end(struct worker *w, const struct attempt *a, struct settle *s,
     case RUN_RELEASED:
         if (a->cancelled)
             set_cancelled(w, a, s);
+        else if (res->retry_after.us > 0)
+            set_later(w, s, res);
         else
             set_released(w, s);
         break;

@@ -68,6 +68,7 @@ static void on_finish(struct run *r, const struct run_result *res)
     f->over = true;
     check_json(res->result);
     o->r = *res;
+    o->order = rig.finished;
     copy(o->reason, sizeof(o->reason), res->reason);
     copy(o->result, sizeof(o->result), res->result);
     copy(o->peer, sizeof(o->peer), res->peer);

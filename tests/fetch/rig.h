@@ -35,6 +35,7 @@ extern struct rig {
 /* How a run ended, copied. */
 struct ended {
     struct run_result r;
+    int order; /* among those of rig_run(), from 0 */
     char reason[1024], result[1024], peer[64];
     struct fetch_record f;
     char final_url[512], etag[64], modified[64], encoding[64], type[64], redirects[2048],

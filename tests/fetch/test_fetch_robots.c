@@ -188,6 +188,71 @@ static void delays_are_capped(void **state)
     assert_string_equal(rig.paced, "127.0.0.1=5000ms ");
 }
 
+/* N runs of one page, with that much time for each. */
+static void run_many(struct ended *ended, size_t n, struct dur timeout)
+{
+    char payload[128];
+    struct job_given jobs[16];
+    assert_true(n <= ARRAY_LEN(jobs));
+    snprintf(payload, sizeof(payload), "{\"url\":\"%s\"}", at("/a"));
+    for (size_t i = 0; i < n; i++)
+        jobs[i] = (struct job_given){.payload = payload, .timeout = timeout};
+    rig_run(jobs, n, ended);
+}
+
+static void first_come_first_served(void **state)
+{
+    (void)state;
+    enum { N = 8 };
+    static struct ended ended[N];
+    RULES("User-agent: *\nCrawl-delay: 0.03\n");
+    for (int again = 0; again < 2; again++) { /* before the rules are known, and after */
+        run_many(ended, N, DUR_NONE);
+        for (int i = 0; i < N; i++) {
+            check(&ended[i], RUN_DONE, CLASS_NONE, "");
+            assert_int_equal(ended[i].order, i);
+        }
+    }
+}
+
+/* Nobody fails for waiting: who would stand long goes back until its turn. */
+static void waiting_for_ones_turn_costs_nothing(void **state)
+{
+    (void)state;
+    enum { N = 8 };
+    static struct ended ended[N];
+    RULES("User-agent: *\nCrawl-delay: 2\n");
+    run_many(ended, N, DUR_S(5));
+    check(&ended[0], RUN_DONE, CLASS_NONE, "");
+    for (int i = 1; i < N; i++) {
+        int64_t after = ended[i].r.retry_after.us, before = ended[i - 1].r.retry_after.us;
+        check(&ended[i], RUN_RELEASED, CLASS_NONE, "Crawl-delay of 127.0.0.1");
+        assert_false(ended[i].r.throttled || ended[i].r.timed_out || ended[i].r.fetch);
+        assert_true(i > 1 ? after == before + 2000000 : after > 1500000 && after <= 2000000);
+    }
+    assert_int_equal(hits("/a"), 1);
+}
+
+/* Who leaves the line takes no turn with him. */
+static void turns_of_the_cancelled_are_not_lost(void **state)
+{
+    (void)state;
+    static struct ended ended[3];
+    RULES("User-agent: *\nCrawl-delay: 2\n");
+    rig.cancel_at = 2; /* recalled, and robots.txt was asked for: just before its answer */
+    run_many(ended, 1, DUR_NONE);
+    check(&ended[0], RUN_CANCELLED, CLASS_NONE, "");
+    rig.cancel_at = rig.events + 3; /* the first has its page */
+    rig_cancel_only(1);
+    int64_t start = clock_boot().us;
+    run_many(ended, 3, DUR_NONE);
+    rig_cancel_only(-1);
+    check(&ended[0], RUN_DONE, CLASS_NONE, "");
+    check(&ended[1], RUN_CANCELLED, CLASS_NONE, "");
+    check(&ended[2], RUN_DONE, CLASS_NONE, "");
+    assert_true(clock_boot().us - start < 3500000); /* two turns would be four seconds */
+}
+
 static void redirects_obey_where_they_lead(void **state)
 {
     (void)state;
@@ -307,6 +372,9 @@ int main(void)
         TEST(what_is_remembered_may_be_nonsense),
         TEST(one_request_serves_all),
         TEST(delays_are_capped),
+        TEST(first_come_first_served),
+        TEST(waiting_for_ones_turn_costs_nothing),
+        TEST(turns_of_the_cancelled_are_not_lost),
         TEST(redirects_obey_where_they_lead),
         TEST(robots_may_be_redirected),
         TEST(a_shut_gate_of_robots_is_named),

@@ -50,6 +50,7 @@ static void let_go(struct fetch *f)
         http_cancel(f->call);
     f->call = NULL;
     robots_leave(f);
+    robots_line_leave(f);
     body_done(f);
 }
 

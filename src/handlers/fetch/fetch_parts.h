@@ -133,8 +133,9 @@ struct fetch {
     struct dur gate_wait;
     struct http_call *call;
     struct body body;
-    struct robots_entry *waits_for; /* robots.txt, in its list: */
-    struct fetch *wait_prev, *wait_next;
+    struct robots_entry *waits_for;      /* robots.txt */
+    struct robots_entry *in_line;        /* its turn there */
+    struct fetch *wait_prev, *wait_next; /* in the list of either */
     /* the body that was kept before: its URL and validators */
     struct sv old_url, old_etag, old_modified;
     struct exchange exchange; /* for the lake's record; uri NULL: it keeps none */
@@ -157,8 +158,8 @@ void fetch_unchanged(struct fetch *f); /* a record of that, if the lake keeps so
 struct hop *hop_new(struct fetch *f, const char *url, struct pawl_err *err);
 void hop_enter(struct fetch *f); /* f->hop; may end the run */
 /* robots.txt of the hop's origin is known. */
-struct robots_answer;
-void hop_robots_known(struct fetch *f, struct robots_answer *a);
+void hop_robots_known(struct fetch *f, struct robots_entry *e);
+void hop_turn_came(struct fetch *f);
 void hop_timed_out(struct fetch *f); /* while no request is under way */
 
 /* body.c */
@@ -192,18 +193,22 @@ struct robots_answer {
     struct verdict verdict;
     char *why;
     struct dur apart; /* Crawl-delay that is heeded; 0: none */
-    struct boot next; /* when the next page may be asked for */
 };
-/* How long to wait for one's turn, which is taken by asking. The gates keep starts apart for all
- * workers; those that had started before anybody knew of it are kept apart here. */
-struct dur robots_turn(struct robots_answer *a, struct boot now);
 struct robots_cache *robots_cache_new(struct fetch_handler *h);
 void robots_cache_free(struct robots_cache *c); /* NULL is fine; no run is waiting */
 /* robots.txt of the hop's origin. NULL: hop_robots_known() will be called, unless robots_leave()
- * comes first. The answer lasts for as long as the caller does nothing else. */
-struct robots_answer *robots_ask(struct robots_cache *c, struct fetch *f);
+ * comes first. The entry lasts for as long as the caller does nothing else. */
+struct robots_entry *robots_ask(struct robots_cache *c, struct fetch *f);
 void robots_leave(struct fetch *f);           /* harmless when it does not wait */
 struct sv robots_gate(const struct fetch *f); /* that its robots.txt waits for; p NULL: none */
+
+/* Runs that wait for the same, first come first served. */
+struct waiters {
+    struct fetch *first, *last;
+    int n;
+};
+void waiters_add(struct waiters *w, struct fetch *f);
+void waiters_remove(struct waiters *w, struct fetch *f);
 
 /* One robots.txt: known, or being asked for by those who wait for it. */
 struct robots_entry {
@@ -217,9 +222,14 @@ struct robots_entry {
     struct boot until;
     struct robots_answer answer;
     size_t bytes;
-    struct dur paced;      /* what gates were told */
-    struct fetch *waiting; /* first of them */
-    struct fetch *sponsor; /* in whose name a service was asked */
+    struct dur paced;       /* what gates were told */
+    struct waiters waiting; /* for the rules */
+    struct fetch *sponsor;  /* in whose name a service was asked */
+    /* Crawl-delay (robots_line.c) */
+    struct waiters line;    /* those who may ask, one after the other */
+    struct timer turn;      /* of the first in line */
+    struct boot next;       /* when the next page may be asked for */
+    struct boot sent_until; /* when the last of those who were sent away comes again */
     /* the request */
     struct http_call *call;
     char *url, *at_host;
@@ -239,7 +249,19 @@ void robots_sponsor_done(struct fetch *sponsor);
 /* While held the entry stays; unheld it is gone unless somebody waits. */
 void robots_hold(struct robots_entry *e);
 bool robots_unhold(struct robots_entry *e);
+/* It stays until it rests: then it idles or is gone, unless somebody needs it. */
+void robots_busy(struct robots_entry *e);
+void robots_rest(struct robots_entry *e);
 void robots_get(struct robots_entry *e); /* ask the server */
 void robots_get_stop(struct robots_entry *e);
+
+/* robots_line.c */
+enum turn {
+    TURN_NOW,   /* and it is taken */
+    TURN_WAITS, /* hop_turn_came() will be called, unless robots_line_leave() comes first */
+    TURN_LATER, /* too long to wait for it: to be tried again in *later */
+};
+enum turn robots_turn(struct robots_entry *e, struct fetch *f, struct dur *later);
+void robots_line_leave(struct fetch *f); /* harmless when it does not stand there */
 
 #endif

@@ -87,24 +87,36 @@ static struct sv path_of(const char *url)
     return sv_of(path);
 }
 
-static void on_turn(struct timer *t)
+void hop_turn_came(struct fetch *f)
 {
-    ask_previous(OWNER(t, struct fetch, pause));
+    ask_previous(f);
 }
 
-static void wait_for_turn(struct fetch *f, struct robots_answer *a)
+/* Nobody was asked and nobody failed: it costs the job nothing but time. */
+static void come_later(struct fetch *f, struct dur wait)
 {
-    struct dur wait = robots_turn(a, loop_now(f->h->loop));
-    if (!wait.us) {
+    struct verdict v = {.end = RUN_RELEASED, .retry_after = wait};
+    fetch_end(f, v, "Crawl-delay of " SV_FMT ": it is not its turn yet", SV_ARG(f->hop->host));
+}
+
+static void take_turn(struct fetch *f, struct robots_entry *e)
+{
+    struct dur later;
+    switch (robots_turn(e, f, &later)) {
+    case TURN_NOW:
         ask_previous(f);
-        return;
+        break;
+    case TURN_LATER:
+        come_later(f, later);
+        break;
+    case TURN_WAITS:
+        break;
     }
-    f->pause.on_time = on_turn;
-    loop_timer_set(f->h->loop, &f->pause, wait);
 }
 
-void hop_robots_known(struct fetch *f, struct robots_answer *a)
+void hop_robots_known(struct fetch *f, struct robots_entry *e)
 {
+    const struct robots_answer *a = &e->answer;
     struct sv host = f->hop->host;
     if (a->failed) {
         fetch_end(f, a->verdict, "robots.txt of " SV_FMT " cannot be read: %s", SV_ARG(host),
@@ -113,7 +125,7 @@ void hop_robots_known(struct fetch *f, struct robots_answer *a)
         struct verdict v = {.end = RUN_SKIPPED, .retry_after = DUR_NONE};
         fetch_end(f, v, "robots.txt of " SV_FMT " disallows it", SV_ARG(host));
     } else {
-        wait_for_turn(f, a);
+        take_turn(f, e);
     }
 }
 
@@ -124,9 +136,9 @@ static void ask_robots(struct fetch *f)
         ask_previous(f);
         return;
     }
-    struct robots_answer *a = robots_ask(f->h->robots, f);
-    if (a)
-        hop_robots_known(f, a);
+    struct robots_entry *e = robots_ask(f->h->robots, f);
+    if (e)
+        hop_robots_known(f, e);
 }
 
 /* ---- what was kept before ---- */
@@ -378,6 +390,8 @@ void hop_timed_out(struct fetch *f)
     } else if (f->waits_for) {
         v.timed_out = true;
         fetch_end(f, v, "robots.txt of " SV_FMT " did not come in time", SV_ARG(host));
+    } else if (f->in_line) {
+        come_later(f, f->in_line->answer.apart);
     } else {
         fetch_end(f, v, "its time was over before " SV_FMT " could be asked", SV_ARG(host));
     }

@@ -58,7 +58,7 @@ static struct robots_entry *add(struct robots_cache *c, const struct hop *hop)
     return e;
 }
 
-static void make_busy(struct robots_entry *e)
+void robots_busy(struct robots_entry *e)
 {
     if (!e->idle)
         return;
@@ -73,7 +73,7 @@ static void forget(struct robots_entry *e)
 {
     robots_free(e->answer.rules);
     free(e->answer.why);
-    e->answer = (struct robots_answer){.next = e->answer.next};
+    e->answer = (struct robots_answer){0};
     e->known = false;
 }
 
@@ -83,8 +83,9 @@ static void drop(struct robots_entry *e)
     while (*at != e)
         at = &(*at)->chained;
     *at = e->chained;
-    make_busy(e);
+    robots_busy(e);
     robots_get_stop(e);
+    loop_timer_clear(e->h->loop, &e->turn);
     forget(e);
     free(e->origin);
     free(e->host);
@@ -119,26 +120,36 @@ void robots_cache_free(struct robots_cache *c)
 
 /* ---- those who wait ---- */
 
-static void join(struct robots_entry *e, struct fetch *f)
+void waiters_add(struct waiters *w, struct fetch *f)
 {
-    f->waits_for = e;
-    f->wait_prev = NULL;
-    f->wait_next = e->waiting;
-    if (f->wait_next)
-        f->wait_next->wait_prev = f;
-    e->waiting = f;
+    f->wait_prev = w->last;
+    f->wait_next = NULL;
+    *(w->last ? &w->last->wait_next : &w->first) = f;
+    w->last = f;
+    w->n++;
+}
+
+void waiters_remove(struct waiters *w, struct fetch *f)
+{
+    *(f->wait_prev ? &f->wait_prev->wait_next : &w->first) = f->wait_next;
+    *(f->wait_next ? &f->wait_next->wait_prev : &w->last) = f->wait_prev;
+    w->n--;
 }
 
 static void unlink_waiter(struct fetch *f)
 {
-    struct robots_entry *e = f->waits_for;
-    if (f->wait_prev)
-        f->wait_prev->wait_next = f->wait_next;
-    else
-        e->waiting = f->wait_next;
-    if (f->wait_next)
-        f->wait_next->wait_prev = f->wait_prev;
+    waiters_remove(&f->waits_for->waiting, f);
     f->waits_for = NULL;
+}
+
+void robots_rest(struct robots_entry *e)
+{
+    if (e->waiting.first || e->line.first || e->sponsor || e->held || e->idle)
+        return;
+    if (e->known)
+        make_idle(e);
+    else
+        drop(e);
 }
 
 void robots_leave(struct fetch *f)
@@ -147,8 +158,10 @@ void robots_leave(struct fetch *f)
     if (!e)
         return;
     unlink_waiter(f);
-    if (!e->waiting && !e->sponsor && !e->held)
-        drop(e);
+    if (!e->waiting.first && !e->sponsor && !e->held) {
+        robots_get_stop(e);
+        robots_rest(e);
+    }
 }
 
 struct sv robots_gate(const struct fetch *f)
@@ -158,7 +171,7 @@ struct sv robots_gate(const struct fetch *f)
 
 struct fetch *robots_sponsor(struct robots_entry *e)
 {
-    e->sponsor = e->waiting;
+    e->sponsor = e->waiting.first;
     e->sponsor->owed++;
     return e->sponsor;
 }
@@ -166,9 +179,9 @@ struct fetch *robots_sponsor(struct robots_entry *e)
 bool robots_sponsored(struct robots_entry *e, struct fetch **sponsor)
 {
     *sponsor = TAKE_PTR(e->sponsor);
-    if (e->waiting)
+    if (e->waiting.first)
         return true;
-    drop(e);
+    robots_rest(e);
     return false;
 }
 
@@ -185,9 +198,9 @@ void robots_hold(struct robots_entry *e)
 bool robots_unhold(struct robots_entry *e)
 {
     e->held = false;
-    if (e->waiting)
+    if (e->waiting.first)
         return true;
-    drop(e);
+    robots_rest(e);
     return false;
 }
 
@@ -199,12 +212,12 @@ static void deliver(struct robots_entry *e, struct dur time)
     e->until.us = clock_boot().us + time.us;
     robots_get_stop(e);
     robots_hold(e);
-    for (struct fetch *f; (f = e->waiting);) {
+    for (struct fetch *f; (f = e->waiting.first);) {
         unlink_waiter(f);
-        hop_robots_known(f, &e->answer);
+        hop_robots_known(f, e);
     }
     e->held = false;
-    make_idle(e);
+    robots_rest(e);
 }
 
 /* Once for each process, and when it changes. */
@@ -218,15 +231,6 @@ static void announce(struct robots_entry *e, struct fetch *f)
     if (delay.us != e->paced.us)
         f->services->pace(f->run, sv_of(e->host), delay);
     e->paced = e->answer.apart = delay;
-}
-
-struct dur robots_turn(struct robots_answer *a, struct boot now)
-{
-    if (!a->apart.us)
-        return DUR_US(0);
-    struct boot turn = a->next.us > now.us ? a->next : now;
-    a->next.us = turn.us + a->apart.us;
-    return DUR_US(turn.us - now.us);
 }
 
 static struct dur shorter(struct dur a, struct dur b)
@@ -246,7 +250,7 @@ static void key_of(const struct robots_entry *e, struct str *out)
 static void remember(struct robots_entry *e, const struct str *value, struct dur ttl)
 {
     AUTO_STR struct str key = STR_INIT(STR_LINE);
-    struct fetch *f = e->waiting;
+    struct fetch *f = e->waiting.first;
     key_of(e, &key);
     if (!value->overflow)
         f->services->remember(f->run, str_sv(&key), str_sv(value), ttl);
@@ -277,7 +281,7 @@ void robots_known(struct robots_entry *e, struct robots *rules, bool fresh)
     e->answer.rules = rules;
     if (fresh)
         remember_rules(e);
-    announce(e, e->waiting);
+    announce(e, e->waiting.first);
     deliver(e, shorter(ttl, MEMORY_TIME));
 }
 
@@ -340,22 +344,23 @@ static void on_recalled(void *arg, struct sv value)
     robots_sponsor_done(sponsor);
 }
 
-struct robots_answer *robots_ask(struct robots_cache *c, struct fetch *f)
+struct robots_entry *robots_ask(struct robots_cache *c, struct fetch *f)
 {
     struct robots_entry *e = find(c, f->hop->origin);
     if (!e)
         e = add(c, f->hop);
     if (e->known && (e->held || e->until.us > loop_now(c->h->loop).us)) {
         if (e->idle) { /* used last */
-            make_busy(e);
+            robots_busy(e);
             make_idle(e);
         }
-        return &e->answer;
+        return e;
     }
-    bool first = !e->waiting && !e->sponsor && !e->call;
-    make_busy(e);
+    bool first = !e->waiting.first && !e->sponsor && !e->call;
+    robots_busy(e);
     e->known = false;
-    join(e, f);
+    f->waits_for = e;
+    waiters_add(&e->waiting, f);
     if (first) {
         AUTO_STR struct str key = STR_INIT(STR_LINE);
         key_of(e, &key);
