@@ -59,7 +59,7 @@ typedef void admission_fn(void *arg, const struct admission *a);
 
 /* What the store remembers for handlers under a key until a time. p NULL: nothing. */
 typedef void remembered_fn(void *arg, struct sv value);
-/* The newest record of the job whose body was kept and is still known; NULL: none. */
+/* The newest record of the job whose body was kept and is still there; NULL: none. */
 typedef void previous_fn(void *arg, const struct fetch_record *f);
 
 /* What a worker does for a run beyond starting and ending it. All on the loop thread; answers come

@@ -114,8 +114,7 @@ static int answer(struct store *s, struct ask *q, struct pawl_err *err)
         return s->ops->recall(s, name, &q->arena, &q->remembered, err);
     case ASK_REMEMBER:
         return s->ops->remember(s, name, str_sv(&q->value), q->dur, err);
-    case ASK_PREVIOUS:
-        return s->ops->fetches(s, q->job.id, on_fetch, q, err);
+    case ASK_PREVIOUS: /* and whether its bytes are still there, by keep_previous() */
     case ASK_KEPT:
         return find_kept(s, q, err);
     }

@@ -30,6 +30,22 @@ static void touch(struct store_thread *st, struct settle *s, struct ended *e)
     e->kept = clock_boot();
 }
 
+/* A lake that is not there, or cannot say, has nothing of use. */
+static bool has(struct store_thread *st, const struct artifact *a)
+{
+    struct pawl_err err;
+    bool there = false;
+    return a->place.p && lake_of(st, &err) == 0 &&
+           lake_touch(st->lake, a->place.p, &there, &err) == 0 && there;
+}
+
+void keep_previous(struct store_thread *st, const struct ask_list *l)
+{
+    for (struct ask *q = l->first; q; q = q->next)
+        if (q->kind == ASK_PREVIOUS && q->found && !has(st, &q->kept))
+            q->found = false;
+}
+
 void keep_late(struct store_thread *st, struct turn *t)
 {
     int64_t late = clock_boot().us - st->o->config->worker_lease.us / 2;

@@ -147,6 +147,8 @@ static int run_group(struct store_thread *st, struct turn *t, bool settles_only,
     if (rc == 0 && !settles_only)
         rc = asks_answer(s, &t->asks, err);
     if (rc == 0 && !settles_only)
+        keep_previous(st, &t->asks);
+    if (rc == 0 && !settles_only)
         rc = do_sweep(st, s, t, err);
     if (rc == 0 && !settles_only)
         rc = do_claim(st, s, t, err);
