@@ -88,6 +88,8 @@ struct sv http_result_header(const struct http_result *res, const char *name);
 /* The same of an answer whose body is coming, from within on_body; the view lasts as long. */
 int http_call_status(const struct http_call *call);
 struct sv http_call_header(const struct http_call *call, const char *name);
+/* All values of that name as one list (RFC 9110, 5.3), added to `out`; also of http_result.call. */
+void http_call_list(const struct http_call *call, const char *name, struct str *out);
 
 /* On the loop's thread, once, after http_start() has returned; may start and cancel requests. */
 typedef void http_done_fn(void *arg, const struct http_result *res);

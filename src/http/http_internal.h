@@ -57,6 +57,8 @@ struct http_call {
     bool too_large;      /* it was ended for that */
     bool stopped;        /* by on_body */
     bool announced;      /* the answer says that it has a body */
+    int64_t length;      /* and how long it is, plus 1; 0: not said */
+    bool contradicts;    /* it says two lengths */
     const char *refused; /* what the last address that was refused is; NULL: none was */
     int opened;          /* sockets */
     char words[CURL_ERROR_SIZE];

@@ -114,17 +114,32 @@ static bool begins(struct sv line, const char *name)
     return line.n >= strlen(name) && !strncasecmp(line.p, name, strlen(name));
 }
 
+/* Two lengths: one of them would cut the body short, and nobody can tell which. What is no number
+ * is libcurl's business. */
+static void watch_length(struct http_call *c, struct sv value)
+{
+    int64_t n;
+    if (sv_to_i64(value, 0, INT64_MAX - 1, &n) < 0)
+        return;
+    c->contradicts = c->contradicts || (c->length && c->length != n + 1);
+    c->length = n + 1;
+}
+
 /* A 204 or 304 has no body. One that announces one all the same may send it, and libcurl would take
  * it for the next answer: such a connection is not used again. */
 static void watch_framing(struct http_call *c, struct sv line)
 {
     long status = 0;
-    if (begins(line, "HTTP/"))
+    if (begins(line, "HTTP/")) {
         c->announced = false;
-    else if (begins(line, "Transfer-Encoding:"))
+        c->length = 0;
+    } else if (begins(line, "Transfer-Encoding:")) {
         c->announced = true;
-    else if (begins(line, "Content-Length:"))
-        c->announced = !sv_eq(sv_trim(sv_make(line.p + 15, line.n - 15)), SV("0"));
+    } else if (begins(line, "Content-Length:")) {
+        struct sv value = sv_trim(sv_make(line.p + 15, line.n - 15));
+        c->announced = !sv_eq(value, SV("0"));
+        watch_length(c, value);
+    }
     if (!c->announced || sv_trim(line).n)
         return;
     curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
@@ -142,7 +157,7 @@ static size_t on_header(char *p, size_t size, size_t n, void *arg)
     watch_framing(c, sv_make(p, size * n));
     if (c->head.max)
         head_line(c, sv_make(p, size * n));
-    return c->too_large ? 0 : size * n;
+    return c->too_large || c->contradicts ? 0 : size * n;
 }
 
 static curl_socket_t open_socket(struct http_call *c, const struct curl_sockaddr *a)

@@ -54,6 +54,16 @@ struct sv http_call_header(const struct http_call *call, const char *name)
     return header(call, name);
 }
 
+void http_call_list(const struct http_call *call, const char *name, struct str *out)
+{
+    struct curl_header *h;
+    for (size_t i = 0; curl_easy_header(call->easy, name, i, CURLH_HEADER, -1, &h) == CURLHE_OK;
+         i++) {
+        str_adds(out, i ? ", " : "");
+        str_adds(out, h->value);
+    }
+}
+
 int http_call_status(const struct http_call *call)
 {
     long status = 0;
@@ -114,6 +124,8 @@ static void add_words(const struct http_call *c, CURLcode code, struct http_resu
                  c->body.overflow ? "the body is too large" : "the headers are too large");
     else if (out->error == HTTP_STOPPED)
         str_adds(&s, "as much of the body as was wanted");
+    else if (out->error == HTTP_BROKEN && c->contradicts)
+        str_adds(&s, "the answer tells two different lengths");
     else if (out->error == HTTP_BROKEN && headers_broke_connection(c))
         str_adds(&s, "the headers of an answer on this HTTP/2 connection are too large");
     else if (out->error != HTTP_OK)

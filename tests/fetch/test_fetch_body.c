@@ -144,6 +144,73 @@ static void bad_codings_are_errors(void **state)
     assert_int_equal(rig.keeps, 1);
 }
 
+/* A second member has to be as good as the first; what is none is padding. */
+static void further_members_have_to_be_whole(void **state)
+{
+    (void)state;
+    AUTO_STR struct str one, two = STR_INIT(STR_OUTPUT);
+    squeeze(&one, SV("hello hello hello hello"), GZIP);
+    for (size_t n = 1; n < one.len; n++) {
+        str_clear(&two);
+        str_add(&two, str_sv(&one));
+        str_add(&two, sv_make(one.p, n));
+        check(coded("gzip", str_sv(&two), NULL), RUN_FAILED, CLASS_TRANSIENT, "cut short");
+    }
+    for (size_t at_ = 2; at_ < one.len; at_ += one.len - 5) { /* its method, its checksum */
+        str_clear(&two);
+        str_add(&two, str_sv(&one));
+        str_add(&two, str_sv(&one));
+        two.p[one.len + at_] = (char)(two.p[one.len + at_] ^ 1);
+        check(coded("gzip", str_sv(&two), NULL), RUN_FAILED, CLASS_ERROR, "is not gzip");
+    }
+    assert_int_equal(rig.keeps, 0);
+    static const char *const paddings[] = {"\n", "\x1f\x1f\x8b", "trailing words"};
+    for (size_t i = 0; i < ARRAY_LEN(paddings); i++) {
+        str_clear(&two);
+        str_add(&two, str_sv(&one));
+        str_adds(&two, paddings[i]);
+        check(coded("gzip", str_sv(&two), NULL), RUN_DONE, CLASS_NONE, "");
+        assert_string_equal(str_cstr(&rig.kept.bytes), "hello hello hello hello");
+    }
+}
+
+/* A list over several lines is one list. */
+static void codings_may_stand_on_several_lines(void **state)
+{
+    (void)state;
+    AUTO_STR struct str once, twice;
+    squeeze(&once, SV("hello hello hello"), RAW);
+    squeeze(&twice, str_sv(&once), GZIP);
+    const struct ended *e = coded("deflate\r\nContent-Encoding: gzip", str_sv(&twice), NULL);
+    check(e, RUN_DONE, CLASS_NONE, "");
+    check_sums(e, str_sv(&twice), SV("hello hello hello"));
+    assert_string_equal(e->encoding, "deflate, gzip");
+}
+
+/* Part of a page is not the page, unless it was asked for. */
+static void parts_are_not_content(void **state)
+{
+    (void)state;
+    page_body("/part", "206 Partial Content", "Content-Range: bytes 0-4/10\r\n", SV("hello"));
+    check(get("/part", NULL), RUN_FAILED, CLASS_ERROR, "HTTP 206: only a part of it");
+    check(get("/part", ",\"accept\":[404]"), RUN_FAILED, CLASS_ERROR, "HTTP 206");
+    assert_int_equal(rig.keeps, 0);
+    check(get("/part", ",\"headers\":{\"Range\":\"bytes=0-4\"}"), RUN_DONE, CLASS_NONE, "");
+    check(get("/part", ",\"accept\":[206]"), RUN_DONE, CLASS_NONE, "");
+}
+
+static void lengths_agree_or_it_is_broken(void **state)
+{
+    (void)state;
+    page_then("/l", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\nhello w",
+              THEN_CLOSE);
+    check(get("/l", NULL), RUN_FAILED, CLASS_TRANSIENT, "two different lengths");
+    page_then("/l", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\ncontent-length:  5\r\n\r\nhello",
+              THEN_CLOSE);
+    check(get("/l", NULL), RUN_DONE, CLASS_NONE, "");
+    assert_string_equal(str_cstr(&rig.kept.bytes), "hello");
+}
+
 static long peak_kib(void)
 {
     struct rusage u;
@@ -242,6 +309,10 @@ int main(void)
         TEST(unknown_codings_are_left_alone),
         TEST(bytes_may_be_kept_as_they_came),
         TEST(bad_codings_are_errors),
+        TEST(further_members_have_to_be_whole),
+        TEST(codings_may_stand_on_several_lines),
+        TEST(parts_are_not_content),
+        TEST(lengths_agree_or_it_is_broken),
         TEST(bombs_end_at_the_limit),
         TEST(bodies_are_bounded),
         TEST(blocked_pages_are_not_content),

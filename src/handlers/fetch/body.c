@@ -67,8 +67,11 @@ bool body_piece(void *fetch, struct sv bytes)
 {
     struct fetch *f = fetch;
     struct body *b = &f->body;
-    if (!b->decode)
-        open_body(f, http_call_status(f->call), http_call_header(f->call, "content-encoding"));
+    if (!b->decode) {
+        AUTO_STR struct str coding = STR_INIT(STR_LINE);
+        http_call_list(f->call, "content-encoding", &coding);
+        open_body(f, http_call_status(f->call), str_sv(&coding));
+    }
     if (b->keep && keeps_wire(f) && !to_sink(f, bytes))
         return false;
     if (b->trouble == DECODE_FINE)

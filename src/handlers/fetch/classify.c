@@ -1,6 +1,8 @@
 /* What an answer, or the lack of one, means for the job. */
 #include "fetch_parts.h"
 
+#include <strings.h>
+
 struct verdict verdict_failed(enum fail_class cls)
 {
     return (struct verdict){.end = RUN_FAILED, .cls = cls, .retry_after = DUR_NONE};
@@ -31,6 +33,8 @@ struct verdict verdict_of_error(enum http_error e)
 struct verdict verdict_of_status(int status, struct dur retry_after)
 {
     struct verdict v = verdict_failed(CLASS_FATAL);
+    if (status == 206) /* somebody between serves a part that another asked for, for now */
+        v.cls = CLASS_ERROR;
     if (status == 408 || status == 425 || status == 429 || (status >= 500 && status <= 599)) {
         v.cls = CLASS_TRANSIENT;
         v.throttled = status == 429 || status == 503;
@@ -39,12 +43,22 @@ struct verdict verdict_of_status(int status, struct dur retry_after)
     return v;
 }
 
+static bool part_wanted(const struct fetch_payload *p)
+{
+    for (size_t i = 0; i < p->n_headers; i++)
+        if (p->headers[i].name.n == 5 && !strncasecmp(p->headers[i].name.p, "range", 5))
+            return true;
+    return false;
+}
+
 bool status_accepted(const struct fetch_payload *p, int status)
 {
     for (size_t i = 0; i < p->n_accept; i++)
         if (p->accept[i] == status)
             return true;
-    return !p->n_accept && status >= 200 && status <= 299;
+    if (p->n_accept || status < 200 || status > 299)
+        return false;
+    return status != 206 || part_wanted(p);
 }
 
 bool status_redirects(int status)

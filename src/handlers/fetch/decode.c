@@ -78,14 +78,25 @@ static enum decode_trouble give(struct decode *d, struct sv bytes)
     return d->out(d->arg, bytes) ? DECODE_FINE : DECODE_STOPPED;
 }
 
-/* After the end of one member of gzip comes another or nothing of interest. */
-static void end_member(struct stage *s, struct sv rest)
+static void end_member(struct stage *s)
 {
     s->members++;
-    if (s->deflate || (rest.n && rest.p[0] != 0x1f))
+    if (s->deflate)
         s->over = true;
     else
         inflater_reset(s->z);
+}
+
+/* What follows a member of gzip is another if it begins like one, and has to be whole and sound;
+ * else it is padding, which gzip(1) leaves alone too. */
+static bool is_padding(const struct stage *s, struct sv rest)
+{
+    static const unsigned char magic[] = {0x1f, 0x8b};
+    size_t at = s->members && !s->deflate ? (size_t)inflater_taken(s->z) : sizeof(magic);
+    for (size_t i = 0; at < sizeof(magic) && i < rest.n; i++, at++)
+        if ((unsigned char)rest.p[i] != magic[at])
+            return true;
+    return false;
 }
 
 /* *full: there may be more without further input. */
@@ -94,16 +105,14 @@ static enum decode_trouble inflate_some(struct decode *d, int level, struct sv *
     struct stage *s = &d->stages[level];
     char *chunk = d->room->chunk[level];
     size_t made;
-    bool fresh = inflater_given(s->z) == 0 && s->members;
-    enum inflate_end end = inflater_run(s->z, bytes, chunk, DECODE_CHUNK, &made);
-    if (end == INFLATE_BAD && fresh && !made) { /* what followed was no member */
-        s->over = true;
+    s->over = is_padding(s, *bytes);
+    if (s->over)
         return DECODE_FINE;
-    }
+    enum inflate_end end = inflater_run(s->z, bytes, chunk, DECODE_CHUNK, &made);
     if (end == INFLATE_BAD)
         return DECODE_BAD;
     if (end == INFLATE_OVER)
-        end_member(s, *bytes);
+        end_member(s);
     *full = made == DECODE_CHUNK;
     s->given += (int64_t)made;
     if (s->given > d->max)
@@ -153,13 +162,7 @@ static enum decode_trouble feed(struct decode *d, int level, struct sv bytes)
     } else if (!s->z) {
         s->z = inflater_new(INFLATE_GZIP);
     }
-    if (s->over)
-        return DECODE_FINE;
-    if (s->members && !s->deflate && inflater_taken(s->z) == 0 && bytes.p[0] != 0x1f) {
-        s->over = true; /* padding */
-        return DECODE_FINE;
-    }
-    return run_stage(d, level, bytes);
+    return s->over ? DECODE_FINE : run_stage(d, level, bytes);
 }
 
 enum decode_trouble decode_write(struct decode *d, struct sv wire)
@@ -176,7 +179,7 @@ enum decode_trouble decode_write(struct decode *d, struct sv wire)
 
 static bool stage_whole(const struct stage *s)
 {
-    bool between = s->members && inflater_given(s->z) == 0;
+    bool between = s->members && inflater_taken(s->z) == 0;
     return (!s->z && !s->held) || s->over || between;
 }
 

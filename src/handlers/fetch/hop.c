@@ -246,7 +246,10 @@ static void send_request(struct fetch *f)
 static void end_by_status(struct fetch *f, const struct http_result *res)
 {
     AUTO_STR struct str said = STR_INIT(STR_LINE);
-    body_say(f, res->content_type, &said);
+    if (res->status == 206)
+        str_adds(&said, ": only a part of it, which was not asked for");
+    else
+        body_say(f, res->content_type, &said);
     fetch_end(f, verdict_of_status(res->status, res->retry_after), "HTTP %d%s%.500s%s", res->status,
               f->hop->before ? " from " : "", f->hop->before ? f->hop->url : "", str_cstr(&said));
 }

@@ -48,8 +48,10 @@ static struct sv headers_of(struct fetch *f, const struct http_result *res)
 static void record_answer(struct fetch *f, const struct http_result *res)
 {
     struct fetch_record *r = &f->record;
+    AUTO_STR struct str coding = STR_INIT(STR_LINE);
+    http_call_list(res->call, "content-encoding", &coding);
     r->content_type = copy(f, res->content_type, TYPE_MAX);
-    r->encoding = copy(f, http_result_header(res, "content-encoding"), TYPE_MAX);
+    r->encoding = copy(f, coding.len ? str_sv(&coding) : SV_NONE, TYPE_MAX);
     r->etag = copy(f, res->etag, TAG_MAX);
     r->last_modified = copy(f, res->last_modified, TYPE_MAX);
     r->http_version = res->version && *res->version ? sv_of(res->version) : SV_NONE;
