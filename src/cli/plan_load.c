@@ -4,8 +4,8 @@
 #include "limits_out.h"
 #include "plan.h"
 #include "policy.h"
-#include "url_list.h"
 #include "text_set.h"
+#include "url_list.h"
 #include <sys/statvfs.h>
 
 enum {

@@ -4,8 +4,8 @@
 
 #include "artifacts_out.h"
 #include "meter.h"
-#include "text_set.h"
 #include "segments.h"
+#include "text_set.h"
 
 enum { READERS = 4 }; /* at a time: hashing is what takes long */
 enum finding_kind {
@@ -36,8 +36,8 @@ struct verify {
     struct lake *readers[READERS]; /* NULL: not yet needed */
     struct arena arena;            /* of the findings */
     struct meter meter;
-    double share;           /* of the artifacts that are read, 0 to 1 */
-    struct dur younger;     /* what was kept within this time may belong to a job under way */
+    double share;          /* of the artifacts that are read, 0 to 1 */
+    struct dur younger;    /* what was kept within this time may belong to a job under way */
     struct text_set named; /* by rows, but for those in segments */
     struct segments packed;
     int64_t last;        /* id: rows up to it were read */

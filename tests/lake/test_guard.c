@@ -473,18 +473,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, pond_setup, pond_teardown)
-        T(test_a_lake_is_one_stores),
-        T(test_planted_links_are_refused),
-        T(test_trial_leaves_nothing),
-        T(test_trial_finds_a_lake_that_has_gone),
-        T(test_nothing_leads_out),
-        T(test_places_are_strict),
-        T(test_scan_and_remove),
-        T(test_touching_makes_young),
-        T(test_spools_and_leftovers),
-        T(test_what_is_locked),
-        T(test_remover_meets_writer),
-        T(test_writers_of_the_same),
+        T(test_a_lake_is_one_stores), T(test_planted_links_are_refused),
+        T(test_trial_leaves_nothing), T(test_trial_finds_a_lake_that_has_gone),
+        T(test_nothing_leads_out),    T(test_places_are_strict),
+        T(test_scan_and_remove),      T(test_touching_makes_young),
+        T(test_spools_and_leftovers), T(test_what_is_locked),
+        T(test_remover_meets_writer), T(test_writers_of_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
