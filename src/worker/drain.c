@@ -225,6 +225,8 @@ void drain_judge(struct worker *w, const struct turn *t)
     if (seen->rc < 0)
         return;
     w->behind = seen->behind;
+    if (seen->limited.known)
+        w->limited = seen->limited;
     summarise(w, &seen->status, &w->seen);
     if (!w->base_known)
         w->failed_base = w->seen.failed;

@@ -9,7 +9,28 @@
 #define LINE_LATER  DUR_S(60)
 #define LINE_LONG   DUR_S(600)
 #define LOOK_PERIOD DUR_S(1)
-enum { BAR_CELLS = 20, OUT_FD = STDERR_FILENO };
+enum { BAR_CELLS = 20, BAR_LEAST = 5, OUT_FD = STDERR_FILENO };
+
+/* What the display is made of, in the order in which it is shown. */
+enum part {
+    DONE,
+    FAILED,
+    RETRIED,
+    RUNNING,
+    LEFT,
+    RATE,
+    BYTES,
+    ETA,
+    THROTTLED,
+    LIMITED,
+    STATE,
+    N_PARTS
+};
+/* In the order of what it is worth: what does not fit into the terminal is left out whole. The bar
+ * comes after RUNNING, and takes the room that it finds. */
+static const enum part by_worth[] = {DONE,   STATE,     LEFT,    ETA,   LIMITED, RATE,
+                                     FAILED, THROTTLED, RUNNING, BYTES, RETRIED};
+enum { PARTS_BEFORE_BAR = 9 };
 
 static int64_t ended(const struct worker *w)
 {
@@ -49,38 +70,130 @@ static int64_t left(const struct worker *w)
     return n > 0 ? n : 0;
 }
 
-static void add_bar(const struct worker *w, struct str *out)
+static void add_bar(const struct worker *w, int64_t size, struct str *out)
 {
     int64_t all = ended(w) + left(w);
-    int64_t cells = all > 0 ? ended(w) * BAR_CELLS / all : 0;
+    int64_t cells = all > 0 ? ended(w) * size / all : 0;
     str_addc(out, '[');
-    for (int64_t i = 0; i < BAR_CELLS; i++)
+    for (int64_t i = 0; i < size; i++)
         str_addc(out, i < cells ? '#' : '.');
     str_adds(out, "] ");
 }
 
-static void compose(const struct worker *w, struct str *out)
+/* ---- the parts ---- */
+
+/* Every pool that runs something runs as much as it can. */
+static bool slots_are_full(const struct worker *w)
+{
+    for (size_t i = 0; i < w->n_pools; i++)
+        if (w->pools[i].running && w->pools[i].running < w->pools[i].slots)
+            return false;
+    return w->n_running > 0;
+}
+
+/* NULL: nothing that is known of. */
+static const char *limited_by(const struct worker *w)
+{
+    if (w->hold.held)
+        return "disk";
+    if (!w->seen.known || left(w) <= (int64_t)w->n_running)
+        return NULL;
+    if (slots_are_full(w))
+        return "slots";
+    return w->limited.by[0] ? w->limited.by : NULL;
+}
+
+static void add_eta(const struct worker *w, struct str *out)
+{
+    if (!w->seen.known || !left(w) || w->progress.rate <= 0.01)
+        return;
+    str_adds(out, "ETA ");
+    dur_human(DUR_S((double)left(w) / w->progress.rate + 1.0), out);
+}
+
+static void add_throttled(const struct worker *w, struct str *out)
+{
+    int n = w->limited.throttled;
+    if (n && w->seen.left)
+        str_addf(out, "%d%s host%s throttled", n, n >= LIMITED_GATES ? "+" : "", n == 1 ? "" : "s");
+}
+
+static void add_state(const struct worker *w, struct str *out)
+{
+    if (w->paused)
+        str_adds(out, "paused");
+    if (w->store_down)
+        str_addf(out, "%sstore not available", w->paused ? ", " : "");
+}
+
+/* Nothing: the part does not apply now. */
+static void add_part(const struct worker *w, enum part part, struct str *out)
 {
     const struct worker_report *r = &w->report;
-    double rate = w->progress.rate;
-    str_addf(out, "done %lld, failed %lld, retried %lld, running %zu",
-             (long long)(r->done + r->skipped), (long long)r->failed, (long long)r->retried,
-             w->n_running);
-    if (w->seen.known)
-        str_addf(out, ", left %lld", (long long)left(w));
-    str_addf(out, ", %.1f/s", rate);
-    if (w->progress.bytes >= 1000)
-        str_addf(out, ", %.1f MB/s", w->progress.bytes / 1e6);
-    if (w->seen.known && left(w) && rate > 0.01) {
-        str_adds(out, ", ETA ");
-        dur_human(DUR_S((double)left(w) / rate + 1.0), out);
+    const char *by = limited_by(w);
+    if (part == DONE)
+        str_addf(out, "done %lld", (long long)(r->done + r->skipped));
+    else if (part == FAILED)
+        str_addf(out, "failed %lld", (long long)r->failed);
+    else if (part == RETRIED)
+        str_addf(out, "retried %lld", (long long)r->retried);
+    else if (part == RUNNING)
+        str_addf(out, "running %zu", w->n_running);
+    else if (part == LEFT && w->seen.known)
+        str_addf(out, "left %lld", (long long)left(w));
+    else if (part == RATE)
+        str_addf(out, "%.1f/s", w->progress.rate);
+    else if (part == BYTES && w->progress.bytes >= 1000)
+        str_addf(out, "%.1f MB/s", w->progress.bytes / 1e6);
+    else if (part == ETA)
+        add_eta(w, out);
+    else if (part == THROTTLED)
+        add_throttled(w, out);
+    else if (part == LIMITED && by)
+        str_addf(out, "limited by %s", by);
+    else if (part == STATE)
+        add_state(w, out);
+}
+
+/* ---- the line ---- */
+
+/* Takes room from *width for a bar; how many cells it has. */
+static size_t fit_bar(size_t *width)
+{
+    const size_t around = sizeof("[] ") - 1;
+    if (*width < BAR_LEAST + around)
+        return 0;
+    size_t cells = *width - around < BAR_CELLS ? *width - around : BAR_CELLS;
+    *width -= cells + around;
+    return cells;
+}
+
+/* Parts that fit into `width` columns, by their worth; a bar, if there is to be one, in what is
+ * left when the more useful ones are in. */
+static void compose(const struct worker *w, size_t width, bool bar, struct str *out)
+{
+    static const char between[] = ", ";
+    struct str parts[N_PARTS];
+    size_t cells = 0;
+    for (int i = 0; i < N_PARTS; i++) {
+        struct str *part = &parts[by_worth[i]];
+        *part = STR_INIT(STR_LINE);
+        add_part(w, by_worth[i], part);
+        size_t n = part->len + (i ? sizeof(between) - 1 : 0);
+        if (part->len && n <= width)
+            width -= n;
+        else
+            str_clear(part);
+        if (bar && i + 1 == PARTS_BEFORE_BAR)
+            cells = fit_bar(&width);
     }
-    if (w->hold.held)
-        str_adds(out, ", limited by disk");
-    if (w->paused)
-        str_adds(out, ", paused");
-    if (w->store_down)
-        str_adds(out, ", store not available");
+    if (cells)
+        add_bar(w, (int64_t)cells, out);
+    for (int i = 0, shown = 0; i < N_PARTS; i++) {
+        if (parts[i].len)
+            str_addf(out, "%s%s", shown++ ? between : "", str_cstr(&parts[i]));
+        str_done(&parts[i]);
+    }
 }
 
 static size_t columns(void)
@@ -127,8 +240,7 @@ static void on_bar(struct timer *t)
     sample(w);
     ask_for_counts(w);
     str_clear(&d->line);
-    add_bar(w, &d->line);
-    compose(w, &d->line);
+    compose(w, columns() - 1, true, &d->line);
     if (!d->drawn || !sv_eq(str_sv(&d->line), str_sv(&d->shown)))
         show_bar(w);
     str_clear(&d->shown);
@@ -141,7 +253,7 @@ static void print_line(struct worker *w)
     struct str *line = &w->progress.line;
     str_clear(line);
     str_adds(line, "pawl: ");
-    compose(w, line);
+    compose(w, SIZE_MAX, false, line);
     str_addc(line, '\n');
     (void)fd_write_all(OUT_FD, line->p, line->len);
 }

@@ -26,9 +26,10 @@ struct store_thread {
     bool apply_policy;                 /* before the first claim */
     const struct policy *policy;       /* NULL: only what is built in */
     struct sv policy_text;
-    struct lake *lake; /* the thread's own, for artifacts that waited long; NULL until then */
-    size_t prune_at;   /* the thread's own: next rule of the round under way, */
-    bool prune_more;   /* which left something of one before */
+    struct lake *lake;      /* the thread's own, for artifacts that waited long; NULL until then */
+    size_t prune_at;        /* the thread's own: next rule of the round under way, */
+    struct boot limits_due; /* the thread's own: before that, limits are not looked at again */
+    bool prune_more;        /* which left something of one before */
     pthread_t thread;
     bool started;
 

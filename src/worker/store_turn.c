@@ -13,7 +13,8 @@ enum {
     SWEEP_JOBS = 1000,
     PRUNE_JOBS = 500,
     PRUNE_ROWS = 2000,
-    AGE_JOBS = 1000
+    AGE_JOBS = 1000,
+    LIMITS_SHARE = 50
 };
 #define PRUNE_BUDGET DUR_MS(30)
 #define REOPEN_FIRST DUR_MS(100)
@@ -279,6 +280,19 @@ static int recover(struct store_thread *st, struct turn *t, int rc)
 
 /* ---- outside the transaction ---- */
 
+/* For who shows it. With a hundred thousand hosts it takes long: then it is done less often, so
+ * that it stays within a fiftieth of this thread's time. A failure is left to the next time. */
+static void look_at_limits(struct store_thread *st, struct look *seen)
+{
+    struct pawl_err err = {0};
+    struct boot start = clock_boot();
+    if (st->o->progress == PROGRESS_NONE || start.us < st->limits_due.us)
+        return;
+    if (limited_look(st->store, &seen->limited, &err) < 0)
+        seen->limited.known = false;
+    st->limits_due.us = start.us + LIMITS_SHARE * since(start).us;
+}
+
 static void do_look(struct store_thread *st, struct turn *t)
 {
     struct store *s = st->store;
@@ -291,6 +305,8 @@ static void do_look(struct store_thread *st, struct turn *t)
     if (seen->rc == 0 && t->drain && found_none)
         seen->rc = behind_count(s, st->o->queues, st->o->n_queues, st->o->only, &t->seen_arena,
                                 seen, &err);
+    if (seen->rc == 0)
+        look_at_limits(st, seen);
     if (seen->rc < 0 || !st->o->only.v)
         return;
     seen->rc = s->ops->job_get(s, st->o->only, &t->seen_arena, &seen->job, &err);

@@ -6,6 +6,7 @@
 
 #include "asks.h"
 #include "clock.h"
+#include "limited.h"
 #include "mem.h"
 #include "store.h"
 
@@ -36,9 +37,10 @@ struct ended {
 struct look {
     int rc; /* < 0: not available this time */
     struct status_view status;
-    int64_t *behind;     /* per class of status: behind.h; NULL: none */
-    bool job_gone;       /* worker_options.only: it does not exist */
-    struct job_view job; /* worker_options.only */
+    int64_t *behind;        /* per class of status: behind.h; NULL: none */
+    struct limited limited; /* not known: as it was */
+    bool job_gone;          /* worker_options.only: it does not exist */
+    struct job_view job;    /* worker_options.only */
 };
 
 /* An event of this worker to be recorded. */

@@ -173,6 +173,8 @@ struct worker {
         bool known;
     } seen;
 
+    struct limited limited; /* as the last look that knew it saw it */
+
     struct timer soon, poll, sweep_timer, prune_timer, age, stop, after, lease;
     struct progress_display progress;
     struct service service;
