@@ -42,6 +42,42 @@ static void rules_are_obeyed(void **state)
     check(get("/b", ",\"robots\":false"), RUN_DONE, CLASS_NONE, "");
 }
 
+static void begin_as(const char *agent)
+{
+    char flag[128];
+    const char *flags[] = {flag, "fetch.contact=me@example.org"};
+    snprintf(flag, sizeof(flag), "fetch.user_agent=%s", agent);
+    rig_end();
+    rig_begin(flags, 2);
+    page_body("/a", "200 OK", "", SV("a"));
+    page_body("/b", "200 OK", "", SV("b"));
+    RULES("User-agent: *\nDisallow: /\n\nUser-agent: pawl\nDisallow: /a\n\n"
+          "User-agent: MyBot\nDisallow: /b\n");
+}
+
+/* Another name has rules of its own, and tells its contact like pawl's. */
+static void the_robot_has_the_agents_name(void **state)
+{
+    (void)state;
+    begin_as("mybot/1.0");
+    for (int again = 0; again < 2; again++) {
+        check(get("/a", NULL), RUN_DONE, CLASS_NONE, "");
+        check(get("/b", NULL), RUN_SKIPPED, CLASS_NONE, "disallows");
+        assert_non_null(strstr(asked("/a"), "User-Agent: mybot/1.0 (+me@example.org)\r\n"));
+        restart();
+    }
+    assert_int_equal(hits("/robots.txt"), 0); /* since the store remembers */
+    rig.config->fetch_user_agent[0] = '\0';   /* but not for another robot */
+    restart();
+    check(get("/b", NULL), RUN_DONE, CLASS_NONE, "");
+    assert_int_equal(hits("/robots.txt"), 1);
+    begin_as("mybot (see me@example.org)");
+    check(get("/a", NULL), RUN_DONE, CLASS_NONE, "");
+    assert_non_null(strstr(asked("/a"), "User-Agent: mybot (see me@example.org)\r\n"));
+    begin_as("2bots");
+    check(get("/a", NULL), RUN_SKIPPED, CLASS_NONE, "disallows");
+}
+
 static void rules_are_remembered(void **state)
 {
     (void)state;
@@ -365,6 +401,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, rig_teardown)
     const struct CMUnitTest tests[] = {
         TEST(rules_are_obeyed),
+        TEST(the_robot_has_the_agents_name),
         TEST(rules_are_remembered),
         TEST(no_robots_means_all),
         TEST(trouble_is_transient),

@@ -305,6 +305,7 @@ static void fetch_free(struct handler *h)
     struct fetch_handler *self = (struct fetch_handler *)h;
     robots_cache_free(self->robots);
     http_free(self->http);
+    free(self->robot);
     free(self);
 }
 
@@ -318,16 +319,20 @@ static int idle_connections(const struct config *c)
     return (int)(slots < 16 ? 16 : slots > 1024 ? 1024 : slots);
 }
 
+static void add_agent(const struct config *c, struct str *out)
+{
+    str_adds(out, c->fetch_user_agent[0] ? c->fetch_user_agent : "pawl/" PAWL_VERSION);
+    if (c->fetch_contact[0] && !strstr(str_cstr(out), c->fetch_contact))
+        str_addf(out, " (+%s)", c->fetch_contact);
+}
+
 static int open_http(struct fetch_handler *self, struct pawl_err *err)
 {
     const struct config *c = self->config;
     AUTO_STR struct str agent = STR_INIT(STR_LINE);
-    if (c->fetch_user_agent[0])
-        str_adds(&agent, c->fetch_user_agent);
-    else if (c->fetch_contact[0])
-        str_addf(&agent, "pawl/" PAWL_VERSION " (+%s)", c->fetch_contact);
-    else
-        str_adds(&agent, "pawl/" PAWL_VERSION);
+    add_agent(c, &agent);
+    struct sv robot = robots_token(str_sv(&agent));
+    self->robot = mem_dup(robot.p, robot.n);
     struct http_options o = {.ca_file = c->fetch_ca_file[0] ? c->fetch_ca_file : NULL,
                              .user_agent = str_cstr(&agent),
                              .idle = idle_connections(c),

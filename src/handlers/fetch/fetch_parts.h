@@ -84,6 +84,7 @@ struct fetch_handler {
     const struct config *config;
     struct http *http;
     struct pawl_err broken; /* http NULL: why */
+    char *robot;            /* its name for robots.txt: the product in front of the User-Agent */
     struct robots_cache *robots;
     struct decode_room room;
 };

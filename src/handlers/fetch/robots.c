@@ -123,8 +123,7 @@ static bool same_word(struct sv a, const char *b)
     return a.n == strlen(b) && !strncasecmp(a.p, b, a.n);
 }
 
-/* The leading product token of a value: "pawl" of "pawl/1.0 (x)". */
-static struct sv token_of(struct sv value)
+struct sv robots_token(struct sv value)
 {
     size_t n = 0;
     while (n < value.n && (((value.p[n] | 0x20) >= 'a' && (value.p[n] | 0x20) <= 'z') ||
@@ -138,7 +137,7 @@ static void read_agent(struct reading *r, struct sv value)
     if (!r->agents)
         r->in_own = r->in_any = false;
     r->agents = true;
-    struct sv token = token_of(value);
+    struct sv token = robots_token(value);
     if (token.n == r->token.n && token.n && !strncasecmp(token.p, r->token.p, token.n))
         r->in_own = r->named = true;
     if (value.n && value.p[0] == '*' && (value.n == 1 || value.p[1] == ' ' || value.p[1] == '\t'))

@@ -12,7 +12,11 @@ enum { ROBOTS_MAX_BYTES = 500 << 10 }; /* what follows is not read */
 /* The rules for one robot: those of all groups that name it, else of all groups for "*". */
 struct robots;
 
-/* Any bytes. `token` is the robot's product token ("pawl"); it is compared without case. */
+/* The product token in front of a value of User-Agent: "pawl" of "pawl/1.0 (x)". May be empty. */
+struct sv robots_token(struct sv agent);
+
+/* Any bytes. `token` is the robot's product token ("pawl"); it is compared without case. Empty:
+ * only groups for "*" are meant. */
 struct robots *robots_parse(struct sv text, struct sv token);
 void robots_free(struct robots *r); /* NULL is fine */
 

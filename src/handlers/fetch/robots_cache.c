@@ -242,9 +242,14 @@ static struct dur shorter(struct dur a, struct dur b)
 
 #define RULES_MARK "robots 1\n"
 
+/* Only the rules for one robot are remembered: another's are others. */
 static void key_of(const struct robots_entry *e, struct str *out)
 {
-    str_addf(out, "robots:%s", e->origin);
+    const char *robot = e->h->robot;
+    if (strcmp(robot, "pawl") != 0)
+        str_addf(out, "robots for %s:%s", robot, e->origin);
+    else
+        str_addf(out, "robots:%s", e->origin);
 }
 
 static void remember(struct robots_entry *e, const struct str *value, struct dur ttl)
@@ -322,7 +327,7 @@ static bool take_value(struct robots_entry *e, struct sv value)
     struct verdict v;
     if (value.p && sv_starts(value, rules)) {
         struct sv text = sv_make(value.p + rules.n, value.n - rules.n);
-        robots_known(e, text.n ? robots_parse(text, SV("pawl")) : NULL, false);
+        robots_known(e, text.n ? robots_parse(text, sv_of(e->h->robot)) : NULL, false);
         return true;
     }
     if (!value.p || !sv_starts(value, mark))

@@ -151,7 +151,7 @@ static void on_answer(void *arg, const struct http_result *res)
     if (res->error != HTTP_OK && !cut)
         robots_failed(e, verdict_of_error(res->error), res->message, true);
     else if (good)
-        robots_known(e, robots_parse(res->body, SV("pawl")), true);
+        robots_known(e, robots_parse(res->body, sv_of(e->h->robot)), true);
     else if (res->redirect.p && status_redirects(res->status))
         follow(e, res->redirect);
     else if (res->status == 429 || res->status >= 500)
