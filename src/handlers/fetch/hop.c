@@ -151,7 +151,7 @@ static struct sv keep_text(struct fetch *f, struct sv s)
 static void on_previous(void *arg, const struct fetch_record *r)
 {
     struct fetch *f = arg;
-    if (r && (r->etag.n || r->last_modified.n)) {
+    if (r && status_accepted(&f->p, r->status) && (r->etag.n || r->last_modified.n)) {
         f->old_url = keep_text(f, r->final_url.n ? r->final_url : r->url);
         f->old_etag = keep_text(f, r->etag);
         f->old_modified = keep_text(f, r->last_modified);
@@ -162,7 +162,8 @@ static void on_previous(void *arg, const struct fetch_record *r)
 
 static void ask_previous(struct fetch *f)
 {
-    bool plain = !f->p.n_accept && sv_eq(f->p.method, SV("GET"));
+    /* a 304 that is wanted as an answer would be kept instead of what it refers to */
+    bool plain = !status_accepted(&f->p, 304) && sv_eq(f->p.method, SV("GET"));
     if (f->remembered || !plain || f->run->job->fence.v <= 1) {
         send_request(f);
         return;
