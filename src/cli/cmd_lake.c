@@ -108,6 +108,7 @@ static void say_compacted(struct cli *c, const struct segments *all,
         jw_kint(&w, "cut", r->cut);
         jw_kint(&w, "copied", r->moved);
         jw_kint(&w, "left", r->left);
+        jw_kint(&w, "stuck", r->stuck);
         jw_kint(&w, "rows", r->rows);
         jw_kint(&w, "bytes", r->bytes);
         jw_end_object(&w);
@@ -121,6 +122,8 @@ static void say_compacted(struct cli *c, const struct segments *all,
     str_adds(&s, " given back");
     if (r->left)
         str_addf(&s, "; %lld left, in use or too young", (long long)r->left);
+    if (r->stuck)
+        str_addf(&s, "; %lld cannot be freed", (long long)r->stuck);
     cli_say(c, "%s", str_cstr(&s));
 }
 
@@ -142,8 +145,13 @@ static int compact(struct cli *c, struct pawl_err *err)
         rc = segments_reclaim(c, lake, &all, (double)share / 100, NULL, NULL, &done, err);
     if (rc < 0)
         return rc;
+    for (size_t i = 0; i < all.n; i++)
+        if (all.v[i].why)
+            cli_warn(c, "segment %s stays as it is: %s", all.v[i].name, all.v[i].why);
     say_compacted(c, &all, &done);
-    c->exit_status = cli_signal() ? 128 + cli_signal() : 0;
+    c->exit_status = cli_signal() ? 128 + cli_signal()
+                     : done.stuck ? err_exit_status(PAWL_EFAILED)
+                                  : 0;
     return 0;
 }
 

@@ -59,6 +59,7 @@ static void write_finding(struct jw *w, const struct finding *f)
     jw_kint(w, "bytes", f->bytes);
     jw_kstring(w, "place", f->place);
     jw_kstring(w, "why", sv_of(f->why));
+    jw_kstring_or_null(w, "stuck", f->stuck ? sv_of(f->stuck) : SV_NONE);
     jw_end_object(w);
 }
 
@@ -76,6 +77,8 @@ static void write_repaired(struct jw *w, const struct verify *v, bool repaired)
     jw_kint(w, "cut", v->repaired.cut);
     jw_kint(w, "bytes", v->repaired.bytes);
     jw_kint(w, "left", v->repaired.left);
+    jw_kint(w, "stuck", v->repaired.stuck);
+    jw_kint(w, "unreached", v->repaired.unreached);
     jw_end_object(w);
 }
 
@@ -105,7 +108,8 @@ static void print_json(struct verify *v, bool repaired)
 
 static void say_result(const struct verify *v)
 {
-    static const char *const words[] = {"missing", "damaged", "without a row", "left over"};
+    static const char *const words[] = {"missing", "damaged", "without a row", "left over",
+                                        "unreadable"};
     AUTO_STR struct str s = STR_INIT(STR_LINE);
     str_adds(&s, cli_signal() ? "interrupted: " : "");
     words_count(&s, v->checked);
@@ -141,16 +145,31 @@ static void say_repaired(const struct verify *v)
     if (v->repaired.left)
         str_addf(&s, "; %lld left, a job may be using them: try again later",
                  (long long)v->repaired.left);
+    if (v->repaired.stuck)
+        str_addf(&s, "; %lld cannot be put right", (long long)v->repaired.stuck);
+    if (v->repaired.unreached)
+        str_addf(&s, "; %lld not reached", (long long)v->repaired.unreached);
     cli_say(v->c, "%s", str_cstr(&s));
+}
+
+/* Those that the list told of as something that can be repaired. */
+static void say_stuck(const struct verify *v)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        const struct finding *f = &v->v[i];
+        if (f->stuck && f->kind != FOUND_UNREADABLE)
+            cli_warn(v->c, SV_FMT " stays as it is: %s", SV_ARG(f->place), f->stuck);
+    }
 }
 
 /* 1: go on with it. */
 static int may_repair(struct verify *v, struct pawl_err *err)
 {
     struct cli *c = v->c;
-    if (!args_has(&c->args, "repair") || args_has(&c->args, "dry-run") || !v->n || cli_signal())
+    int64_t n = (int64_t)v->n - v->count[FOUND_UNREADABLE];
+    if (!args_has(&c->args, "repair") || args_has(&c->args, "dry-run") || !n || cli_signal())
         return 0;
-    return act_confirm(c, "repair", "repaired", "finding", (int64_t)v->n, err);
+    return act_confirm(c, "repair", "repaired", "finding", n, err);
 }
 
 static int conclude(struct verify *v, struct pawl_err *err)
@@ -162,11 +181,13 @@ static int conclude(struct verify *v, struct pawl_err *err)
         say_result(v);
     int go = may_repair(v, err);
     int rc = go > 0 ? verify_repair(v, err) : go;
-    if (json)
+    if (json) {
         print_json(v, go > 0);
-    else if (go > 0)
+    } else if (go > 0) {
+        say_stuck(v);
         say_repaired(v);
-    if (v->n && (go <= 0 || v->repaired.left))
+    }
+    if (v->n && (go <= 0 || v->repaired.left || v->repaired.stuck))
         v->c->exit_status = err_exit_status(PAWL_EFAILED);
     if (cli_signal())
         v->c->exit_status = 128 + cli_signal();
@@ -231,11 +252,13 @@ const struct cmd cmd_verify = {
     .about =
         "Reads every artifact, or with --sample some, and compares size and hash with its row; "
         "then looks in the lake for bytes that no row names and for temporary files that nobody "
-        "will finish. Exit status 0 when all is well, 1 with a list when something is not.\n\n"
+        "will finish. Exit status 0 when all is well, 1 with a list when something is not. What "
+        "cannot be read now is listed as unreadable, with the reason, and stops nothing.\n\n"
         "--repair says what it found, asks on a terminal or needs --yes, and then deletes damaged "
         "and unnamed bytes, and queues again the jobs whose bytes are missing or damaged. What "
         "was written within worker.lease and a minute more is left alone: it may be a running "
-        "job's. So a repair can go on beside workers; what it left is said, with exit status 1.",
+        "job's. So a repair can go on beside workers; what it left is said, with exit status 1, "
+        "and so is what it cannot put right, with the reason.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

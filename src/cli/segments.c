@@ -13,6 +13,7 @@ void segments_done(struct segments *s)
     for (size_t i = 0; i < s->n; i++) {
         free(s->v[i].v);
         free(s->v[i].moved);
+        free(s->v[i].why);
     }
     free(s->v);
 }

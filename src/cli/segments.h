@@ -19,7 +19,10 @@ struct segment {
     size_t n, cap;
     int64_t live, end; /* bytes that are named; where the last of them ends */
     /* while its records move */
-    bool moving, stuck;      /* stuck: some of it could not be moved */
+    bool moving;
+    bool damaged;            /* some of it cannot be copied */
+    bool stuck;              /* a row names what was not there to be copied: one came since */
+    char *why;               /* it cannot be done: the reason; NULL: none */
     struct lake_span *moved; /* where each stretch is now; length 0: nowhere */
 };
 struct segments {
@@ -47,11 +50,13 @@ bool segment_wastes(const struct segment *s);
 struct dur segments_younger(const struct segments *s);
 
 struct segments_result {
-    int64_t removed, cut, moved, left; /* segments; moved: copied and removed */
-    int64_t bytes, rows;               /* given back; rows that were changed */
+    int64_t removed, cut, moved; /* segments; moved: copied and removed */
+    int64_t left, stuck;         /* in use or too young; for the reason that `why` says */
+    int64_t bytes, rows;         /* given back; rows that were changed */
 };
 /* does: free the dead bytes of every segment of which at least `share` (0 to 1) is dead, or which
- * `wanted` (NULL: all) says to be meant. Stops at a signal. */
+ * `wanted` (NULL: all) says to be meant. One that cannot be freed stops nothing. Stops at a signal.
+ */
 PAWL_MUST_USE int segments_reclaim(struct cli *c, struct lake *l, struct segments *s, double share,
                                    bool (*wanted)(void *arg, const struct segment *s), void *arg,
                                    struct segments_result *out, struct pawl_err *err);

@@ -21,7 +21,7 @@ struct reclaiming {
 
 static bool see(void *arg, const struct lake_entry *e)
 {
-    if (e->segment)
+    if (e->segment && !e->wrong)
         segments_entry(arg, e);
     return !cli_signal();
 }
@@ -58,7 +58,7 @@ static int copy_some(struct reclaiming *r, struct segment *g, size_t at, size_t 
     int rc = lake_copy(r->lake, v, n, err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         g->moved[at + i] = v[i].rc == 0 ? v[i].to : (struct lake_span){0};
-        g->stuck = g->stuck || v[i].rc < 0;
+        g->damaged = g->damaged || v[i].rc < 0;
     }
     return rc;
 }
@@ -137,35 +137,57 @@ static int move_rows(void *arg, const struct artifact_list *l, struct pawl_err *
 
 /* ---- the old ones go ---- */
 
+static void stick(struct reclaiming *r, struct segment *g, const char *why)
+{
+    free(g->why);
+    g->why = mem_strdup(why);
+    r->out->stuck++;
+}
+
+/* An error of this one alone is its answer; else it is the lake's. */
+static int answer(struct reclaiming *r, struct segment *g, int rc, const struct pawl_err *e,
+                  struct pawl_err *err)
+{
+    if (rc == PAWL_EIO) {
+        stick(r, g, e->msg);
+        return 0;
+    }
+    if (rc < 0)
+        *err = *e;
+    return rc;
+}
+
 static int remove_one(struct reclaiming *r, struct segment *g, int64_t bytes, int64_t *count,
                       struct pawl_err *err)
 {
+    struct pawl_err e = {0};
     char place[PLACE_MAX_BYTES + 1];
     bool gone = false;
     snprintf(place, sizeof(place), "pack/%s", g->name);
-    int rc = lake_remove(r->lake, place, segments_younger(r->all), &gone, err);
+    int rc = lake_remove(r->lake, place, segments_younger(r->all), &gone, &e);
     if (rc == 0 && gone) {
         ++*count;
         r->out->bytes += bytes;
     } else if (rc == 0) {
         r->out->left++;
     }
-    return rc;
+    return answer(r, g, rc, &e, err);
 }
 
 static int cut_one(struct reclaiming *r, struct segment *g, struct pawl_err *err)
 {
     char place[PLACE_MAX_BYTES + 1];
     bool cut = false;
+    struct pawl_err e = {0};
     snprintf(place, sizeof(place), "pack/%s", g->name);
-    int rc = lake_cut(r->lake, place, g->end, segments_younger(r->all), &cut, err);
+    int rc = lake_cut(r->lake, place, g->end, segments_younger(r->all), &cut, &e);
     if (rc == 0 && cut) {
         r->out->cut++;
         r->out->bytes += segment_dead(g);
     } else if (rc == 0) {
         r->out->left++;
     }
-    return rc;
+    return answer(r, g, rc, &e, err);
 }
 
 /* All that moves is copied, then all rows follow, then what is empty goes. */
@@ -178,7 +200,10 @@ static int reclaim_moving(struct reclaiming *r, bool any, struct pawl_err *err)
     int rc = artifacts_each_page(r->c, &after, move_rows, r, err);
     for (size_t i = 0; rc == 0 && i < r->all->n && !cli_signal(); i++) {
         struct segment *g = &r->all->v[i];
-        if (g->moving && g->stuck)
+        if (g->moving && g->damaged)
+            stick(r, g,
+                  "some of its records are damaged; 'pawl verify --repair' first, then again");
+        else if (g->moving && g->stuck)
             r->out->left++;
         else if (g->moving)
             rc = remove_one(r, g, segment_dead(g), &r->out->moved, err);

@@ -8,7 +8,7 @@ enum { PAGE = 2000, SCALE = 1000000, FEW = 64 };
 
 const char *finding_name(enum finding_kind k)
 {
-    static const char *const names[] = {"missing", "damaged", "orphan", "temporary"};
+    static const char *const names[] = {"missing", "damaged", "orphan", "temporary", "unreadable"};
     return names[k];
 }
 
@@ -141,10 +141,15 @@ static int page_begin(struct verify *v, struct page *p, struct pawl_err *err)
 
 static void count_row(struct verify *v, const struct artifact_view *a, const struct checked *c)
 {
-    v->checked++;
-    v->bytes += a->a.size;
+    static const enum finding_kind kinds[] = {[LAKE_MISSING] = FOUND_MISSING,
+                                              [LAKE_DAMAGED] = FOUND_DAMAGED,
+                                              [LAKE_UNREADABLE] = FOUND_UNREADABLE};
+    if (c->verdict != LAKE_UNREADABLE) {
+        v->checked++;
+        v->bytes += a->a.size;
+    }
     if (c->verdict != LAKE_GOOD)
-        add_row(v, c->verdict == LAKE_MISSING ? FOUND_MISSING : FOUND_DAMAGED, a, c->why);
+        add_row(v, kinds[c->verdict], a, c->why);
 }
 
 static int page_end(struct verify *v, struct page *p, struct pawl_err *err)
@@ -245,12 +250,13 @@ struct scan {
     struct pawl_err *err;
 };
 
-static void add_object(struct verify *v, enum finding_kind kind, const char *place, int64_t bytes)
+static void add_object(struct verify *v, enum finding_kind kind, const char *place, int64_t bytes,
+                       const char *why)
 {
     struct finding *f = add(v, kind);
     f->place = keep(v, sv_of(place));
     f->bytes = bytes;
-    f->why = kind == FOUND_ORPHAN ? "no artifact has these bytes" : "never finished";
+    f->why = why;
 }
 
 static int note_page(void *arg, const struct artifact_list *l, struct pawl_err *err)
@@ -273,7 +279,7 @@ static int judge(struct scan *s)
             continue;
         v->young += o->young;
         if (!o->young)
-            add_object(v, FOUND_ORPHAN, o->place, o->stored);
+            add_object(v, FOUND_ORPHAN, o->place, o->stored, "no artifact has these bytes");
     }
     s->n = 0;
     progress(v, ", looking for orphans");
@@ -284,6 +290,10 @@ static bool look_at(void *arg, const struct lake_entry *e)
 {
     struct scan *s = arg;
     bool young = e->age.us < s->v->younger.us;
+    if (e->wrong) {
+        add_object(s->v, FOUND_UNREADABLE, e->place, 0, e->wrong);
+        return !cli_signal();
+    }
     if (e->segment) {
         s->v->segments++;
         segments_entry(&s->v->packed, e);
@@ -293,7 +303,7 @@ static bool look_at(void *arg, const struct lake_entry *e)
     if (e->temporary && young)
         s->v->young++;
     else if (e->temporary)
-        add_object(s->v, FOUND_TEMPORARY, e->place, e->stored);
+        add_object(s->v, FOUND_TEMPORARY, e->place, e->stored, "never finished");
     if (e->temporary || text_set_has(&s->v->named, sv_of(e->place)))
         return !cli_signal();
     struct seen *to = &s->seen[s->n++];
@@ -314,9 +324,8 @@ static void judge_segment(struct verify *v, const struct segment *g)
         return;
     }
     snprintf(place, sizeof(place), "pack/%s", g->name);
-    add_object(v, FOUND_ORPHAN, place, segment_dead(g));
-    if (g->n)
-        v->v[v->n - 1].why = "no artifact has some of it";
+    add_object(v, FOUND_ORPHAN, place, segment_dead(g),
+               g->n ? "no artifact has some of it" : "no artifact has these bytes");
 }
 
 /* Once more, from the first row on: `lake convert` gives old rows new places, and on PostgreSQL the

@@ -9,10 +9,11 @@
 
 enum { READERS = 4 }; /* at a time: hashing is what takes long */
 enum finding_kind {
-    FOUND_MISSING,   /* a row without bytes */
-    FOUND_DAMAGED,   /* bytes that are not those of the row */
-    FOUND_ORPHAN,    /* bytes that no row names */
-    FOUND_TEMPORARY, /* left over by something that died */
+    FOUND_MISSING,    /* a row without bytes */
+    FOUND_DAMAGED,    /* bytes that are not those of the row */
+    FOUND_ORPHAN,     /* bytes that no row names */
+    FOUND_TEMPORARY,  /* left over by something that died */
+    FOUND_UNREADABLE, /* nobody can tell: a row's bytes, or a part of the lake */
     N_FINDINGS
 };
 struct finding {
@@ -21,6 +22,8 @@ struct finding {
     job_id job;
     struct sv name, place; /* in the arena */
     const char *why;       /* static */
+    const char *stuck;     /* in the arena: why the repair could not put it right; NULL: it was not
+                              tried, or did */
     unsigned char sha256[SHA256_LEN];
     int64_t size, bytes; /* size: of a row; on disk */
     enum codec codec;
@@ -50,8 +53,10 @@ struct verify {
     int64_t segments;
     struct {
         int64_t rows, jobs, removed, bytes;
-        int64_t cut;  /* segments made shorter, or copied without what nobody has */
-        int64_t left; /* findings that are as they were, those about the same bytes once */
+        int64_t cut;       /* segments made shorter, or copied without what nobody has */
+        int64_t left;      /* a job may be using them; those about the same bytes once */
+        int64_t stuck;     /* findings that cannot be put right: struct finding says why */
+        int64_t unreached; /* those that it did not come to, by a signal or an error */
     } repaired;
 };
 const char *finding_name(enum finding_kind k);
@@ -63,7 +68,8 @@ PAWL_MUST_USE int verify_lake(struct verify *v, struct pawl_err *err);
 /* does: which rows name the places of the findings, as of now. Of several findings about the same
  * bytes one gets them all. Incomplete after a signal. */
 PAWL_MUST_USE int verify_named(struct verify *v, struct pawl_err *err);
-/* Take away what is damaged, orphaned and left over, then queue the jobs whose bytes are gone. */
+/* Take away what is damaged, orphaned and left over, then queue the jobs whose bytes are gone. What
+ * cannot be put right stays as it is and stops nothing; an error is the store's or the lake's. */
 PAWL_MUST_USE int verify_repair(struct verify *v, struct pawl_err *err);
 
 #endif

@@ -82,13 +82,31 @@ int verify_named(struct verify *v, struct pawl_err *err)
 
 /* ---- repair ---- */
 
+/* Is it this one that cannot be put right, and not the lake or the store that has failed? Then it
+ * is told, and the others are put right. */
+static bool is_stuck(int rc)
+{
+    return rc == PAWL_EIO || rc == PAWL_EINPUT;
+}
+
+static void stick(struct verify *v, struct finding *f, const char *why)
+{
+    f->stuck = arena_strndup(&v->arena, why, strlen(why));
+    v->repaired.stuck++;
+}
+
 /* A row that came after the rows began to be read belongs to bytes that were kept or touched within
  * `younger` before that: so old must they be, however long ago that was. */
-static int remove_object(struct verify *v, const struct finding *f, bool *gone,
-                         struct pawl_err *err)
+static int remove_object(struct verify *v, struct finding *f, bool *gone, struct pawl_err *err)
 {
     struct dur since = DUR_US(clock_boot().us - v->rows_at.us);
-    int rc = lake_remove(v->lake, f->place.p, DUR_US(v->younger.us + since.us), gone, err);
+    struct pawl_err e = {0};
+    *gone = false;
+    int rc = lake_remove(v->lake, f->place.p, DUR_US(v->younger.us + since.us), gone, &e);
+    if (is_stuck(rc)) {
+        stick(v, f, e.msg);
+        return 0;
+    }
     if (rc == PAWL_ENOTFOUND) { /* somebody else did */
         *gone = true;
         return 0;
@@ -98,6 +116,8 @@ static int remove_object(struct verify *v, const struct finding *f, bool *gone,
         v->repaired.bytes += f->bytes;
     } else if (rc == 0) {
         v->repaired.left++;
+    } else {
+        *err = e;
     }
     return rc;
 }
@@ -118,7 +138,7 @@ static int lose_rows(struct verify *v, const struct finding *f, struct pawl_err 
 /* Looked at once more: the rows may be gone, and a job may have brought the bytes back. Damaged
  * ones go before their rows, or else a job that fetches the same again would find them and take
  * them for good. */
-static int repair_rows(struct verify *v, const struct finding *f, struct pawl_err *err)
+static int repair_rows(struct verify *v, struct finding *f, struct pawl_err *err)
 {
     struct artifact a = {.place = f->place, .size = f->size, .stored = f->bytes, .codec = f->codec};
     enum lake_verdict verdict = LAKE_GOOD;
@@ -127,6 +147,10 @@ static int repair_rows(struct verify *v, const struct finding *f, struct pawl_er
     int rc = f->n_rows ? lake_check(v->lake, &a, &verdict, &why, err) : 0;
     if (rc < 0 || verdict == LAKE_GOOD)
         return rc;
+    if (verdict == LAKE_UNREADABLE) {
+        stick(v, f, why);
+        return 0;
+    }
     /* Of many in one segment none can be taken away: it is dead when its row has gone. Where rows
      * disagree about the bytes it is this one that may be wrong. */
     bool gone = verdict == LAKE_MISSING || sv_starts(f->place, SV("pack/")) || f->disputed;
@@ -137,18 +161,22 @@ static int repair_rows(struct verify *v, const struct finding *f, struct pawl_er
 
 static bool is_segment(const struct finding *f)
 {
-    return !f->artifact && sv_starts(f->place, SV("pack/"));
+    return f->kind == FOUND_ORPHAN && sv_starts(f->place, SV("pack/"));
+}
+
+static struct finding *find_segment(struct verify *v, const struct segment *g)
+{
+    for (size_t i = 0; i < v->n; i++)
+        if (is_segment(&v->v[i]) &&
+            sv_eq(sv_make(v->v[i].place.p + 5, v->v[i].place.n - 5), sv_of(g->name)))
+            return &v->v[i];
+    return NULL;
 }
 
 /* Was it found, by the one who was asked? */
 static bool was_found(void *arg, const struct segment *g)
 {
-    const struct verify *v = arg;
-    for (size_t i = 0; i < v->n; i++)
-        if (is_segment(&v->v[i]) &&
-            sv_eq(sv_make(v->v[i].place.p + 5, v->v[i].place.n - 5), sv_of(g->name)))
-            return true;
-    return false;
+    return find_segment(arg, g) != NULL;
 }
 
 static int repair_segments(struct verify *v, struct pawl_err *err)
@@ -159,12 +187,21 @@ static int repair_segments(struct verify *v, struct pawl_err *err)
     v->repaired.cut += done.cut + done.moved;
     v->repaired.bytes += done.bytes;
     v->repaired.left += done.left;
+    for (size_t i = 0; i < v->packed.n; i++) {
+        struct finding *f = v->packed.v[i].why ? find_segment(v, &v->packed.v[i]) : NULL;
+        if (f)
+            stick(v, f, v->packed.v[i].why);
+    }
     return rc;
 }
 
-static int repair_one(struct verify *v, const struct finding *f, struct pawl_err *err)
+static int repair_one(struct verify *v, struct finding *f, struct pawl_err *err)
 {
     bool gone;
+    if (f->kind == FOUND_UNREADABLE) {
+        stick(v, f, f->why);
+        return 0;
+    }
     if (f->artifact)
         return repair_rows(v, f, err);
     return f->n_rows ? 0 : remove_object(v, f, &gone, err);
@@ -173,15 +210,17 @@ static int repair_one(struct verify *v, const struct finding *f, struct pawl_err
 /* Whoever was asked may have taken an hour to answer: the rows are read again. */
 int verify_repair(struct verify *v, struct pawl_err *err)
 {
-    size_t i = 0;
-    bool packed = false;
+    size_t i = 0, packed = 0;
     int rc = verify_named(v, err);
     for (; rc == 0 && i < v->n && !cli_signal(); i++) {
         if (is_segment(&v->v[i]))
-            packed = true;
+            packed++;
         else
             rc = repair_one(v, &v->v[i], err);
     }
-    v->repaired.left += (int64_t)(v->n - i);
-    return rc == 0 && packed && !cli_signal() ? repair_segments(v, err) : rc;
+    v->repaired.unreached = (int64_t)(v->n - i + (rc < 0 && i));
+    if (rc == 0 && packed && !cli_signal())
+        return repair_segments(v, err);
+    v->repaired.unreached += (int64_t)packed;
+    return rc;
 }

@@ -151,6 +151,44 @@ int disk_not_file(struct pawl_err *err, const struct stat *st, const char *name)
     return err_set(err, PAWL_EIO, "%s is not a regular file", name);
 }
 
+bool disk_fails_all(int errno_)
+{
+    static const int known[] = {EMFILE,    ENFILE,       ENOMEM,    ENOSYS,
+                                EROFS,     ESTALE,       ENOTCONN,  ESHUTDOWN,
+                                EHOSTDOWN, EHOSTUNREACH, ETIMEDOUT, ENETUNREACH};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (errno_ == known[i])
+            return true;
+    return false;
+}
+
+const char *disk_why(int errno_)
+{
+    switch (errno_) {
+    case EACCES:
+    case EPERM:
+        return "this user may not read it";
+    case EIO:
+        return "the disk cannot read it";
+    case ENXIO: /* a socket, or a device without a driver */
+        return "it is not a regular file";
+    case ELOOP:
+    case ENOTDIR:
+        return "a symbolic link or a stranger's file is in its place";
+    default:
+        return "it cannot be opened";
+    }
+}
+
+int disk_scope(struct pawl_err *err, int rc, bool all)
+{
+    if (rc != PAWL_EIO || (!all && !(err && disk_fails_all(err->sys_errno))))
+        return rc;
+    if (err)
+        err->code = PAWL_EUNREACHABLE;
+    return PAWL_EUNREACHABLE;
+}
+
 /* syncfs() tells of failed writes since Linux 5.8. */
 static bool kernel_tells(void)
 {

@@ -36,6 +36,13 @@ extern const struct disk disk_real;
 int disk_error(struct pawl_err *err, int errno_, const char *fmt, ...) PAWL_PRINTF(3, 4);
 /* Something else lies where a file of the lake should. IO, without an errno. */
 int disk_not_file(struct pawl_err *err, const struct stat *st, const char *name);
+/* Does this errno speak of more than one file: of the process, or of the whole file system? */
+bool disk_fails_all(int errno_);
+/* In a few words, static, why one file cannot be read. */
+const char *disk_why(int errno_);
+/* The error of a call about one file: IO becomes UNREACHABLE where `all`, or its errno, says that
+ * it is the lake's own. Returns the code. */
+int disk_scope(struct pawl_err *err, int rc, bool all);
 /* Whether one syncfs() of this file system makes everything durable and tells of every error since
  * the last one. */
 bool disk_shares_syncs(int fd);

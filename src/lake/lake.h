@@ -95,8 +95,14 @@ PAWL_MUST_USE int lake_free_bytes(struct lake *l, int64_t *out, struct pawl_err 
 PAWL_MUST_USE int lake_read(struct lake *l, const struct artifact *a,
                             bool (*each)(void *arg, struct sv bytes), void *arg,
                             struct pawl_err *err);
-enum lake_verdict { LAKE_GOOD, LAKE_MISSING, LAKE_DAMAGED };
-/* does: read it and compare size and hash. *why, a static text, tells what is wrong. */
+enum lake_verdict {
+    LAKE_GOOD,
+    LAKE_MISSING,
+    LAKE_DAMAGED,
+    LAKE_UNREADABLE, /* it cannot be told: this one may not or cannot be read now */
+};
+/* does: read it and compare size and hash. *why, a static text, tells what is wrong. An error is
+ * that of the whole lake. */
 PAWL_MUST_USE int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
                              const char **why, struct pawl_err *err);
 /* Absolute path of the file that holds these bytes and nothing else; INPUT if there is no such
@@ -150,16 +156,18 @@ struct lake_move {
  * A negative return: none is to be trusted. */
 PAWL_MUST_USE int lake_copy(struct lake *l, struct lake_move *v, size_t n, struct pawl_err *err);
 /* does: shorten a segment to `end`, unless somebody writes it, or it was written or touched within
- * `younger`. outcome: *out_cut. */
+ * `younger`. outcome: *out_cut. Errors as of lake_remove(). */
 PAWL_MUST_USE int lake_cut(struct lake *l, const char *place, int64_t end, struct dur younger,
                            bool *out_cut, struct pawl_err *err);
 
 /* ---- what is there ---- */
 
 struct lake_entry {
-    bool temporary;                   /* unfinished; no hash */
-    bool segment;                     /* of many artifacts; no hash */
-    bool busy;                        /* segment: somebody writes it */
+    const char *wrong; /* NULL; or, static, why it could not be looked at: then only the place is
+                          known, of an object or a segment, or "files/ab" of a folder */
+    bool temporary;    /* unfinished; no hash */
+    bool segment;      /* of many artifacts; no hash */
+    bool busy;         /* segment: somebody writes it */
     unsigned char sha256[SHA256_LEN]; /* by its name */
     const char *place;                /* for lake_remove(); of a segment "pack/NAME" */
     int64_t stored;
@@ -171,7 +179,8 @@ struct lake_entry {
 PAWL_MUST_USE int lake_scan(struct lake *l, bool (*each)(void *arg, const struct lake_entry *e),
                             void *arg, struct pawl_err *err);
 /* does: delete one, unless it was kept or touched within `younger` or is being written; safe
- * against a writer that finds the same bytes at this moment. outcome: *out_removed. */
+ * against a writer that finds the same bytes at this moment. outcome: *out_removed. IO, INPUT: it
+ * is this one that cannot be deleted; any other error is that of the whole lake. */
 PAWL_MUST_USE int lake_remove(struct lake *l, const char *place, struct dur younger,
                               bool *out_removed, struct pawl_err *err);
 

@@ -77,6 +77,9 @@ int64_t pack_first(struct lake *l, int fd);
 PAWL_MUST_USE int pack_read(struct lake *l, const struct artifact *a,
                             bool (*each)(void *arg, struct sv bytes), void *arg,
                             struct pawl_err *err);
+/* read.c: the verdict about one that could not be read, or the error if that is the lake's. */
+PAWL_MUST_USE int check_unread(int rc, const struct pawl_err *e, enum lake_verdict *out,
+                               const char **why, struct pawl_err *err);
 PAWL_MUST_USE int pack_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
                              const char **why, struct pawl_err *err);
 

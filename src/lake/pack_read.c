@@ -447,9 +447,7 @@ int pack_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
     } else if (rc == PAWL_EIO && (e.sys_errno == EIO || !e.sys_errno)) {
         *why = e.sys_errno ? "the disk cannot read it" : "its segment is not a regular file";
     } else if (rc < 0) {
-        if (err)
-            *err = e;
-        return rc;
+        return check_unread(rc, &e, out, why, err);
     } else if (memcmp(sum, a->sha256, SHA256_LEN) != 0) {
         *why = "its hash differs";
     } else {

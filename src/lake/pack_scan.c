@@ -28,11 +28,15 @@ static int show(struct lake *l, int folder, const char *file, const char *segmen
     AUTO_FD int fd = l->disk->open(folder, file, O_RDONLY);
     if (fd < 0 && (errno == ENOENT || errno == ELOOP))
         return 1;
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return disk_error(err, errno, "cannot look at segment %s of %s", segment, l->path);
+    snprintf(place, sizeof(place), "pack/%s", segment);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        const struct lake_entry e = {.wrong = disk_why(errno), .place = place};
+        return disk_fails_all(errno)
+                   ? disk_error(err, errno, "cannot look at segment %s of %s", segment, l->path)
+                   : each(arg, &e);
+    }
     if (!S_ISREG(st.st_mode))
         return 1;
-    snprintf(place, sizeof(place), "pack/%s", segment);
     struct lake_entry e = {.segment = true,
                            .busy = l->disk->lock(fd, LOCK_SH | LOCK_NB) < 0,
                            .place = place,
@@ -143,7 +147,7 @@ static int take_locked(struct lake *l, const char *segment, struct dur younger,
     if (rc == 0)
         rc = lake_lock(l, LOCK_EX, err);
     if (rc < 0)
-        return rc;
+        return disk_scope(err, rc, true);
     rc = take(l, file, younger, out, err);
     if (rc <= 0)
         lake_unlock(l);
@@ -162,7 +166,7 @@ int pack_remove(struct lake *l, const char *segment, struct dur younger, bool *o
         lake_unlock(l);
     }
     if (rc < 0)
-        return rc;
+        return disk_scope(err, rc, false);
     *out_removed = rc > 0;
     return 0;
 }
@@ -197,7 +201,7 @@ int lake_cut(struct lake *l, const char *place, int64_t end, struct dur younger,
         lake_unlock(l);
     }
     if (rc < 0)
-        return rc;
+        return disk_scope(err, rc, false);
     *out_cut = rc > 0;
     return 0;
 }

@@ -135,6 +135,19 @@ static int verdict(const char *wrong, enum lake_verdict *out, const char **why)
     return 0;
 }
 
+int check_unread(int rc, const struct pawl_err *e, enum lake_verdict *out, const char **why,
+                 struct pawl_err *err)
+{
+    if (rc == PAWL_EIO && !disk_fails_all(e->sys_errno)) {
+        *out = LAKE_UNREADABLE;
+        *why = disk_why(e->sys_errno);
+        return 0;
+    }
+    if (err)
+        *err = *e;
+    return rc;
+}
+
 int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out, const char **why,
                struct pawl_err *err)
 {
@@ -162,8 +175,8 @@ int lake_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
         rc = verdict(judge(&r, a, rc, &hash), out, why);
     else if (e.sys_errno == EIO && fd >= 0)
         rc = verdict("the disk cannot read it", out, why);
-    else if (err)
-        *err = e;
+    else
+        rc = check_unread(rc, &e, out, why, err);
     sha256_done(&hash);
     return rc;
 }

@@ -49,6 +49,22 @@ static int show(struct scan *s, const struct place *at, const struct stat *st)
     return s->each(s->arg, &e);
 }
 
+/* What cannot be looked at is told as such, and the others are looked at. at NULL: the folder. */
+static int show_wrong(struct scan *s, int folder, const struct place *at, int errno_,
+                      struct pawl_err *err)
+{
+    char place[PLACE_NAME];
+    if (folder < 0 || disk_fails_all(errno_))
+        return disk_error(err, errno_, "cannot look at %s of %s", at ? at->name : "a folder",
+                          s->lake->path);
+    if (at)
+        layout_place(at->sha256, at->codec, place);
+    else
+        snprintf(place, sizeof(place), "files/%02x", (unsigned)folder);
+    const struct lake_entry e = {.wrong = disk_why(errno_), .place = place};
+    return s->each(s->arg, &e);
+}
+
 /* One folder; folder -1: tmp/. Takes over fd. 1: go on, 0: enough. */
 static int scan_folder(struct scan *s, int fd, int folder, struct pawl_err *err)
 {
@@ -64,16 +80,16 @@ static int scan_folder(struct scan *s, int fd, int folder, struct pawl_err *err)
         errno = 0;
         struct dirent *e = readdir(d);
         if (!e)
-            return errno ? disk_error(err, errno, "cannot read a folder of %s", s->lake->path) : 1;
+            return errno ? show_wrong(s, folder, NULL, errno, err) : 1;
         if (!read_name(e->d_name, folder, &at))
             continue;
-        if (s->lake->disk->stat(fd, e->d_name, &st) < 0) {
-            if (errno == ENOENT)
-                continue;
-            return disk_error(err, errno, "cannot look at %s in %s", e->d_name, s->lake->path);
-        }
-        if (S_ISREG(st.st_mode) && !show(s, &at, &st))
-            return 0;
+        int rc = 1;
+        if (s->lake->disk->stat(fd, e->d_name, &st) < 0)
+            rc = errno == ENOENT ? 1 : show_wrong(s, folder, &at, errno, err);
+        else if (S_ISREG(st.st_mode))
+            rc = show(s, &at, &st);
+        if (rc <= 0)
+            return rc;
     }
 }
 
@@ -90,7 +106,7 @@ int lake_scan(struct lake *l, bool (*each)(void *arg, const struct lake_entry *e
         if (fd >= 0)
             rc = scan_folder(&s, fd, i, err);
         else if (errno != ENOENT)
-            rc = disk_error(err, errno, "cannot open %s/objects/%02x", l->path, (unsigned)i);
+            rc = show_wrong(&s, i, NULL, errno, err);
     }
     if (rc > 0)
         rc = pack_scan(l, each, arg, err);
@@ -179,7 +195,7 @@ int lake_remove(struct lake *l, const char *place, struct dur younger, bool *out
         return pack_remove(l, segment, younger, out_removed, err);
     int rc = read_place(place, &at, err);
     if (rc == 0)
-        rc = lake_lock(l, LOCK_EX, err);
+        rc = disk_scope(err, lake_lock(l, LOCK_EX, err), true);
     if (rc < 0)
         return rc;
     AUTO_FD int folder = at.temporary ? l->disk->open(l->tmp, ".", O_RDONLY | O_DIRECTORY)
@@ -187,7 +203,7 @@ int lake_remove(struct lake *l, const char *place, struct dur younger, bool *out
     rc = remove_old(l, folder, &at, younger, err);
     lake_unlock(l);
     if (rc < 0)
-        return rc;
+        return disk_scope(err, rc, folder < 0 && at.temporary);
     *out_removed = rc > 0;
     return 0;
 }

@@ -91,6 +91,15 @@ answered() {
     wait "$pid"
 }
 
+# bare ARG…: pawl without root's right to read and write everything.
+bare() {
+    if [ "$(id -u)" = 0 ]; then
+        run --separate-stderr setpriv --bounding-set=-dac_override,-dac_read_search "${PAWL:?}" "$@"
+    else
+        run --separate-stderr "${PAWL:?}" "$@"
+    fi
+}
+
 @test "cat: the bytes, by name where there are several" {
     fetched -- /b /bin
     same "plain b" "$(pawl cat 1)"
@@ -427,4 +436,94 @@ print(*sorted(json.loads(sys.argv[1])))' "${lines[0]}")"
     try 2 lake compact now
     try 2 lake convert files --dead 3
     try 2 lake
+}
+
+@test "verify --repair: something that is no file stops nothing, and is told with the reason" {
+    fetched -- /a /b /bin
+    a=$(object 1 body) b=$(object 2 body)
+    plant "nobody knows these"
+    for odd in "mkdir" "mkfifo" "ln -s elsewhere"; do
+        rm -rf "$a"
+        $odd "$a"
+        rm -f "$b"
+        try 1 verify
+        says "1 missing, 1 damaged"
+        prints "it is not a regular file"
+        try 1 verify --repair --yes
+        says "warning: files/${a#*/objects/} stays as it is"
+        says "1 row removed, 1 job queued again"
+        says "1 cannot be put right"
+        [[ "$stderr" != *"a job may be using"* ]]
+        [ ! -e "$planted" ]
+        same "done queued done" "$(state 1) $(state 2) $(state 3)"
+        try 1 verify --repair --yes --json
+        same "1 0 0 1" "$(json '"%s %s %s %s" % (d["damaged"], d["missing"], d["repaired"]["left"],
+            d["repaired"]["stuck"])')"
+        same True "$(json '"regular file" in d["findings"][0]["stuck"] or "link" in d["findings"][0]["stuck"]')"
+        pawl run -q --drain
+    done
+    rm "$a"
+    try 0 verify --repair --yes
+}
+
+@test "verify: what this user may not read is a finding, and everything else is judged" {
+    fetched -- /a /b /bin
+    a=$(object 1 body) b=$(object 2 body) bin=$(object 3 body)
+    chmod 0 "$a"
+    rm "$b"
+    bare verify
+    same 1 "$status"
+    prints "this user may not read it"
+    says "2 of 3 artifacts read"
+    says "1 missing, 1 unreadable"
+    bare verify --json
+    same "1 1 2" "$(json '"%s %s %s" % (d["missing"], d["unreadable"], d["checked"])')"
+    bare verify --repair --yes
+    same 1 "$status"
+    says "1 row removed, 1 job queued again"
+    says "1 cannot be put right"
+    same "done queued done" "$(state 1) $(state 2) $(state 3)"
+    pawl run -q --drain
+    # A whole folder, and nothing but what cannot be judged: nobody is asked.
+    chmod 0 "${bin%/*}"
+    bare verify --repair
+    same 1 "$status"
+    prints "files/$(basename "${bin%/*}") "
+    chmod 700 "${bin%/*}"
+    chmod 600 "$a"
+    try 0 verify
+}
+
+@test "verify --repair: a lake that cannot be written ends it with its error" {
+    fetched -- /a /b
+    plant "nobody knows these"
+    chmod 400 lake/lake.lock
+    bare verify --repair --yes
+    same 6 "$status"
+    says "1 not reached"
+    says "cannot open"
+    chmod 600 lake/lake.lock
+    try 0 verify --repair --yes
+}
+
+@test "packed: a segment that may not be read or written" {
+    printf 'lake: {mode: pack}\n' >>pawl.yaml
+    fetched -- /a
+    printf 'torn' >>lake/segments/*
+    s=lake/segments/20200102T030405Z-0123456789abcdef.warc.gz
+    : >"$s"
+    old lake/segments/*
+    chmod 400 "$s"
+    bare verify --repair --yes
+    same 1 "$status"
+    says "warning: pack/20200102T030405Z-0123456789abcdef stays as it is: cannot open"
+    says "1 segment made shorter; 1 cannot be put right"
+    bare lake compact
+    same 1 "$status"
+    says "1 cannot be freed"
+    chmod 0 lake/segments/*
+    bare verify --json
+    same "1 ['unreadable', 'unreadable', 'unreadable']" "$(json '"%s %s" % (d["artifacts"], [f["what"] for f in d["findings"]])')"
+    chmod 600 lake/segments/*
+    try 0 verify --repair --yes
 }
