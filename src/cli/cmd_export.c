@@ -37,7 +37,8 @@ struct exporting {
     struct meter meter;
     struct str path, line;
     struct export_warc warc;
-    int64_t n, bytes, unlisted;
+    int64_t n, bytes;
+    int64_t unlisted, unread; /* left out: not in this format; the lake cannot read them */
 };
 
 static void exporting_done(struct exporting *x)
@@ -73,7 +74,10 @@ static void write_line(struct exporting *x, const struct artifact_view *v)
     jw_kint(&w, "job", v->job.v);
     jw_kwall(&w, "fetched_at", v->created_at);
     jw_end_object(&w);
-    out_item(&x->c->out, str_sv(&x->line));
+    if (out_is_json(&x->c->out))
+        out_item(&x->c->out, str_sv(&x->line));
+    else /* lines all the same, but errors are words alone: nobody asked for JSON of those */
+        out_object(&x->c->out, str_sv(&x->line));
 }
 
 /* As sha256sum -c reads it: a name with a backslash or a line end is escaped and says so. */
@@ -108,9 +112,13 @@ static int find_file(struct exporting *x, const struct artifact_view *v, struct 
 static int export_record(struct exporting *x, const struct artifact_view *v, struct pawl_err *err)
 {
     if (x->format == FORMAT_WARC) {
-        int rc = export_warc(&x->warc, x->lake, v, err);
+        bool read = false;
+        int rc = export_warc(&x->warc, x->lake, v, &read, err);
         if (rc < 0)
             return err_wrap(err, "job %lld, " SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
+        x->unread += !read;
+        if (!read)
+            return 0;
     } else {
         str_clear(&x->line);
         if (!export_cdxj(v, &x->line)) {
@@ -128,11 +136,16 @@ static int export_one(struct exporting *x, const struct artifact_view *v, struct
 {
     if (x->format == FORMAT_WARC || x->format == FORMAT_CDXJ)
         return export_record(x, v, err);
+    bool read = true;
     str_clear(&x->path);
-    int rc = x->format == FORMAT_FILES ? export_file(x->lake, x->folder, x->to, v, &x->path, err)
-                                       : find_file(x, v, err);
+    int rc = x->format == FORMAT_FILES
+                 ? export_file(x->lake, x->folder, x->to, v, &x->path, &read, err)
+                 : find_file(x, v, err);
     if (rc < 0)
         return err_wrap(err, "job %lld, " SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
+    x->unread += !read;
+    if (!read)
+        return 0;
     if (x->format == FORMAT_SHA256SUM && !x->path.len) {
         x->unlisted++;
         return 0;
@@ -176,6 +189,18 @@ static int export_page(struct exporting *x, struct artifact_filter *f, bool *mor
     return rc;
 }
 
+static void say_left_out(const struct exporting *x)
+{
+    if (x->unlisted)
+        cli_say(x->c, "%lld %s artifact%s left out; --format %s", (long long)x->unlisted,
+                x->format == FORMAT_CDXJ ? "unpacked" : "compressed or packed",
+                x->unlisted == 1 ? "" : "s",
+                x->format == FORMAT_CDXJ ? "warc has them" : "files writes them");
+    if (x->unread)
+        cli_warn(x->c, "%lld artifact%s left out: the lake cannot read %s; 'pawl verify' says why",
+                 (long long)x->unread, x->unread == 1 ? "" : "s", x->unread == 1 ? "it" : "them");
+}
+
 static int export_all(struct exporting *x, struct pawl_err *err)
 {
     struct artifact_filter f = {.queue = sv_of(args_get(&x->c->args, "queue")),
@@ -191,12 +216,11 @@ static int export_all(struct exporting *x, struct pawl_err *err)
     meter_end(&x->meter);
     if (!is_own(x->format))
         out_items_end(&x->c->out);
-    if (rc == 0 && x->unlisted)
-        cli_say(x->c, "%lld %s artifact%s left out; --format %s", (long long)x->unlisted,
-                x->format == FORMAT_CDXJ ? "unpacked" : "compressed or packed",
-                x->unlisted == 1 ? "" : "s",
-                x->format == FORMAT_CDXJ ? "warc has them" : "files writes them");
-    x->c->exit_status = cli_signal() ? 128 + cli_signal() : 0;
+    if (rc == 0)
+        say_left_out(x);
+    x->c->exit_status = cli_signal() ? 128 + cli_signal()
+                        : x->unread  ? err_exit_status(PAWL_EFAILED)
+                                     : 0;
     return rc;
 }
 
@@ -220,8 +244,6 @@ static int read_line(struct exporting *x, struct pawl_err *err)
         return err_hint(err, "pawl export --format warc >FILE.warc.gz");
     }
     x->warc.out = &c->out;
-    if (!out_is_json(&c->out))
-        c->out.format = OUT_NDJSON;
     return 0;
 }
 
@@ -255,7 +277,8 @@ const struct cmd cmd_export = {
         "warc is an archive in the form WARC/1.1, gzip: of a packed lake the records as they are, "
         "those that others refer to among them; of files records of type resource. cdxj is an "
         "index "
-        "of the segments of a packed lake, a line for each artifact, to be sorted bytewise.",
+        "of the segments of a packed lake, a line for each artifact, to be sorted bytewise.\n\n"
+        "What the lake cannot read whole is left out of files and warc, and told: exit status 1.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

@@ -42,18 +42,24 @@ static void grow(struct export_warc *x)
     x->cap = cap;
 }
 
-/* Is this the first time? */
-static bool is_new(struct export_warc *x, const struct lake_span *s)
+static struct written *find(struct export_warc *x, const struct lake_span *s)
 {
     if (x->n * 2 >= x->cap)
         grow(x);
-    struct written *w = &x->v[slot_of(x->v, x->cap, s->segment, s->offset)];
-    if (w->segment[0])
-        return false;
+    return &x->v[slot_of(x->v, x->cap, s->segment, s->offset)];
+}
+
+static bool is_written(struct export_warc *x, const struct lake_span *s)
+{
+    return find(x, s)->segment[0];
+}
+
+static void note_written(struct export_warc *x, const struct lake_span *s)
+{
+    struct written *w = find(x, s);
     memcpy(w->segment, s->segment, SEGMENT_NAME);
     w->offset = s->offset;
     x->n++;
-    return true;
 }
 
 static bool put(void *arg, struct sv bytes)
@@ -72,19 +78,51 @@ static int put_resource(struct export_warc *x, struct lake *l, const struct arti
     return lake_warc_record(l, &v->a, &from, put, x, err);
 }
 
+static int put_object(struct export_warc *x, struct lake *l, const struct artifact_view *v,
+                      bool *out_read, struct pawl_err *err)
+{
+    enum lake_verdict verdict = LAKE_DAMAGED;
+    const char *why;
+    int rc = lake_check(l, &v->a, &verdict, &why, err);
+    if (rc < 0)
+        return rc;
+    *out_read = verdict == LAKE_GOOD;
+    return *out_read ? put_resource(x, l, v, err) : 0;
+}
+
+/* Those that others brought are not read again: many may refer to one. */
+static int put_spans(struct export_warc *x, struct lake *l, const struct lake_span *s, int n,
+                     bool *out_read, struct pawl_err *err)
+{
+    struct pawl_err e = {0};
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < n; i++)
+        if (!is_written(x, &s[i]))
+            rc = lake_span_sound(l, &s[i], &e);
+    if (rc < 0 && !lake_only_one(rc)) {
+        *err = e;
+        return rc;
+    }
+    *out_read = rc == 0;
+    for (int i = 0; rc == 0 && i < n; i++) {
+        if (is_written(x, &s[i]))
+            continue;
+        rc = lake_span_read(l, &s[i], true, put, x, err);
+        note_written(x, &s[i]);
+    }
+    return *out_read ? rc : 0;
+}
+
 int export_warc(struct export_warc *x, struct lake *l, const struct artifact_view *v,
-                struct pawl_err *err)
+                bool *out_read, struct pawl_err *err)
 {
     struct lake_span s[2];
     int n = lake_spans(v->a.place, s);
     int rc = x->begun ? 0 : lake_warc_info(put, x, err);
     x->begun = true;
-    if (rc == 0 && !n)
-        rc = put_resource(x, l, v, err);
-    for (int i = 0; rc == 0 && i < n; i++)
-        if (is_new(x, &s[i]))
-            rc = lake_span_read(l, &s[i], true, put, x, err);
-    return rc;
+    if (rc < 0)
+        return rc;
+    return n ? put_spans(x, l, s, n, out_read, err) : put_object(x, l, v, out_read, err);
 }
 
 /* ---- CDXJ ---- */

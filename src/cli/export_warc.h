@@ -14,9 +14,11 @@ struct export_warc {
     size_t n, cap;
 };
 void export_warc_done(struct export_warc *x);
-/* does: the records of one artifact, those it refers to first. */
+/* does: the records of one artifact, those it refers to first; all of it is read before anything is
+ * written, since nothing can be taken back. outcome: *out_read false: it cannot be read whole, and
+ * nothing was written. */
 PAWL_MUST_USE int export_warc(struct export_warc *x, struct lake *l, const struct artifact_view *v,
-                              struct pawl_err *err);
+                              bool *out_read, struct pawl_err *err);
 
 /* One line of an index: key, time, and where the record is. False: it is in no segment. */
 bool export_cdxj(const struct artifact_view *v, struct str *out);

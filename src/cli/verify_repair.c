@@ -82,13 +82,7 @@ int verify_named(struct verify *v, struct pawl_err *err)
 
 /* ---- repair ---- */
 
-/* Is it this one that cannot be put right, and not the lake or the store that has failed? Then it
- * is told, and the others are put right. */
-static bool is_stuck(int rc)
-{
-    return rc == PAWL_EIO || rc == PAWL_EINPUT;
-}
-
+/* It is this one that cannot be put right: told, and the others are. */
 static void stick(struct verify *v, struct finding *f, const char *why)
 {
     f->stuck = arena_strndup(&v->arena, why, strlen(why));
@@ -103,12 +97,12 @@ static int remove_object(struct verify *v, struct finding *f, bool *gone, struct
     struct pawl_err e = {0};
     *gone = false;
     int rc = lake_remove(v->lake, f->place.p, DUR_US(v->younger.us + since.us), gone, &e);
-    if (is_stuck(rc)) {
-        stick(v, f, e.msg);
-        return 0;
-    }
     if (rc == PAWL_ENOTFOUND) { /* somebody else did */
         *gone = true;
+        return 0;
+    }
+    if (lake_only_one(rc)) {
+        stick(v, f, e.msg);
         return 0;
     }
     if (rc == 0 && *gone) {

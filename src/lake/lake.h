@@ -90,6 +90,12 @@ PAWL_MUST_USE int lake_free_bytes(struct lake *l, int64_t *out, struct pawl_err 
 
 /* ---- reading ---- */
 
+/* Does an error of reading, checking or deleting one speak of that one alone? Any other code is the
+ * lake's own failure, which the next one would meet, too. */
+static inline bool lake_only_one(int rc)
+{
+    return rc == PAWL_ENOTFOUND || rc == PAWL_ECORRUPT || rc == PAWL_EINPUT || rc == PAWL_EIO;
+}
 /* The bytes as they were given, piece by piece, until `each` returns false. NOTFOUND: no such
  * object. CORRUPT: they cannot be decoded. The hash is not compared. */
 PAWL_MUST_USE int lake_read(struct lake *l, const struct artifact *a,
@@ -131,6 +137,8 @@ void lake_segment_file(const char segment[SEGMENT_NAME], struct str *out);
 PAWL_MUST_USE int lake_span_read(struct lake *l, const struct lake_span *s, bool lead,
                                  bool (*each)(void *arg, struct sv bytes), void *arg,
                                  struct pawl_err *err);
+/* Is all of a stretch, its lead included, whole members of gzip? CORRUPT, NOTFOUND. */
+PAWL_MUST_USE int lake_span_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err);
 /* The records of a stretch that say that something has not changed, with their time: those have no
  * rows. Ends where no whole record follows. */
 PAWL_MUST_USE int lake_notes(struct lake *l, const char segment[SEGMENT_NAME], int64_t from,

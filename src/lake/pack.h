@@ -69,8 +69,6 @@ PAWL_MUST_USE int pack_record(struct lake *l, const struct lake_span *s, int64_t
 PAWL_MUST_USE int pack_same(struct lake *l, const struct lake_span *s, int64_t size,
                             const unsigned char sha256[SHA256_LEN], struct record *out,
                             struct pawl_err *err);
-/* Is all of a stretch, its lead included, whole members of gzip? CORRUPT, NOTFOUND. */
-PAWL_MUST_USE int pack_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err);
 /* The length of the member that begins at `at` and ends before `to`; 0: there is none. */
 int64_t pack_member(struct lake *l, int fd, int64_t at, int64_t to, struct str *head);
 int64_t pack_first(struct lake *l, int fd);

@@ -351,7 +351,7 @@ static int copy_one(struct pack *p, struct lake_move *m, struct pawl_err *err)
     struct copying c = {.p = p, .err = err};
     struct pawl_err e;
     int64_t start = p->end;
-    m->rc = pack_sound(p->lake, &m->from, &e);
+    m->rc = lake_span_sound(p->lake, &m->from, &e);
     if (m->rc == 0)
         m->rc = lake_span_read(p->lake, &m->from, true, put_copy, &c, &e);
     if (c.rc < 0)

@@ -207,10 +207,10 @@ static int read_members(struct lake *l, const struct lake_span *s, int64_t from,
     return rc == 0 && !m->over && !m->enough ? broken(err, "its end is missing") : rc;
 }
 
-int pack_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err)
+int lake_span_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err)
 {
     struct member m = {.many = true};
-    return read_members(l, s, s->offset - s->lead, &m, err);
+    return disk_scope(err, read_members(l, s, s->offset - s->lead, &m, err), false);
 }
 
 /* One member, wherever it ends; `head` gets the beginning of what is inside. */
@@ -385,7 +385,7 @@ int pack_read(struct lake *l, const struct artifact *a, bool (*each)(void *arg, 
         return n;
     int rc = pack_record(l, &s[0], a->size, each, arg, &r, err);
     str_done(&r.head);
-    return rc < 0 ? err_wrap(err, "record " SV_FMT, SV_ARG(a->place)) : rc;
+    return rc < 0 ? disk_scope(err, err_wrap(err, "record " SV_FMT, SV_ARG(a->place)), false) : rc;
 }
 
 static bool hash_piece(void *arg, struct sv bytes)
@@ -407,9 +407,9 @@ static int check_spans(struct lake *l, const struct artifact *a, struct sha256_s
     struct lake_span lead = {.offset = s[0].offset - s[0].lead, .length = s[0].lead};
     memcpy(lead.segment, s[0].segment, SEGMENT_NAME);
     if (rc == 0 && s[0].lead)
-        rc = pack_sound(l, &lead, err);
+        rc = lake_span_sound(l, &lead, err);
     if (rc == 0 && n > 1)
-        rc = pack_sound(l, &s[1], err);
+        rc = lake_span_sound(l, &s[1], err);
     return rc;
 }
 

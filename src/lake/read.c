@@ -93,12 +93,12 @@ int lake_read(struct lake *l, const struct artifact *a, bool (*each)(void *arg, 
     AUTO_FD int fd = -1;
     int rc = open_object(l, a, &at, &fd, err);
     if (rc < 0)
-        return rc;
+        return disk_scope(err, rc, false);
     struct reading r = {.lake = l, .fd = fd, .name = at.name, .each = each, .arg = arg};
     rc = read_open(&r, a, err);
     if (rc == PAWL_ECORRUPT && r.given <= r.most)
         err_wrap(err, "object %s", at.name);
-    return rc;
+    return disk_scope(err, rc, false);
 }
 
 static bool hash_piece(void *arg, struct sv bytes)

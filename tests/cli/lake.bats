@@ -91,6 +91,13 @@ answered() {
     wait "$pid"
 }
 
+# archived STATUS: all that can be read in all.warc.gz, with this exit status; words in said.
+archived() {
+    local got=0
+    pawl export --format warc >all.warc.gz 2>said || got=$?
+    same "$1" "$got"
+}
+
 # bare ARG…: pawl without root's right to read and write everything.
 bare() {
     if [ "$(id -u)" = 0 ]; then
@@ -158,6 +165,50 @@ print(*sorted(json.loads(sys.argv[1])))' "${lines[0]}")"
     same "$(sort <(cut -d' ' -f1 sums))" "$(sha256sum out/* | cut -d' ' -f1 | sort)"
     try 0 export --queue none
     same "" "$output"
+}
+
+@test "export: what cannot be read is left out and counted, the rest is written" {
+    fetched -- /a /b /bin "/a?raw" /same?1
+    rm "$(object 1 body)"
+    truncate -s 9 "$(object 3 body)"
+    printf 'RAW of a\n' >"$(object 4 body)"
+    try 1 export --format files --to out
+    same "2 5" "$(python3 -c 'import json, sys
+print(*sorted(json.loads(line)["job"] for line in sys.argv[1:]))' "${lines[@]}")"
+    says "3 artifacts left out: the lake cannot read them; 'pawl verify' says why"
+    [[ "$stderr" != *'{'* ]]
+    same "2-body.txt 5-body.txt" "$(ls -A out | xargs)"
+    archived 1
+    grep -q "3 artifacts left out" said
+    same "2" "$(zcat all.warc.gz | grep -ac '^WARC-Type: resource')"
+    same "2" "$(zcat all.warc.gz | grep -ac '^plain b')"
+    # Nobody asked for errors as JSON.
+    try 1 export --format files --to pawl.yaml
+    [[ "$stderr" != *'{'* ]]
+    try 1 export --format files --to pawl.yaml -o ndjson
+    says '{"error":'
+}
+
+@test "packed: records that cannot be read whole are left out of the archive" {
+    printf 'lake: {mode: pack}\n' >>pawl.yaml
+    fetched -- /bin
+    first=$(ls lake/segments/*)
+    fetched -- /a "/a?raw"
+    # Its request is whole, and goes with it.
+    truncate -s -40 "$first"
+    archived 1
+    grep -q "1 artifact left out" said
+    gzip -t all.warc.gz
+    same "2 2" "$(zcat all.warc.gz | grep -ac '^WARC-Type: request') $(zcat all.warc.gz |
+        grep -ac '^WARC-Type: response')"
+    rm "$first"
+    archived 1
+    grep -q "1 artifact left out" said
+    gzip -t all.warc.gz
+    same "$base/a $base/a?raw" "$(zcat all.warc.gz | tr -d '\r' | grep -a -A4 '^WARC-Type: response' |
+        sed -n 's/^WARC-Target-URI: //p' | sort | xargs)"
+    try 1 export --format files --to out
+    same "2" "$(ls -A out | wc -l)"
 }
 
 @test "show and report tell of fetches" {
