@@ -250,7 +250,7 @@ struct fetch_view {
 };
 /* What fetches did since a time, over one queue or all. */
 struct fetch_totals {
-    int64_t fetched, not_modified, failed; /* attempts: kept, 304, the rest */
+    int64_t fetched, not_modified, failed; /* attempts: kept, 304 and no failure, the rest */
     int64_t wire_bytes, body_bytes;
 };
 

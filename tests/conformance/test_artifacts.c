@@ -313,10 +313,15 @@ static void test_totals_since_a_time(void **state)
         r.body_bytes = 0;
         assert_int_equal(leave(f, &l, OUTCOME_SKIPPED, NULL, 0, &r), SETTLE_OK);
     }
+    add_plain(f, 0); /* a 304 that nobody asked for */
+    struct lease unasked = claim_one(f, &w);
+    struct fetch_record r = record(304, false);
+    r.wire_bytes = r.body_bytes = 0;
+    assert_int_equal(leave(f, &unasked, OUTCOME_FAILED, NULL, 0, &r), SETTLE_OK);
     t = totals(f, none, NULL);
     assert_int_equal(t.fetched, 2);
     assert_int_equal(t.not_modified, 1);
-    assert_int_equal(t.failed, 2);
+    assert_int_equal(t.failed, 3);
     assert_int_equal(t.wire_bytes, 2030);
     assert_int_equal(t.body_bytes, 6000);
     t = totals(f, none, "other");

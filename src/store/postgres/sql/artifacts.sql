@@ -104,11 +104,15 @@ SELECT f.fence, f.at, f.artifact, f.kept, f.status, f.wire_bytes, f.body_bytes, 
        f.address, f.http_version, f.content_type, f.encoding, f.last_modified, f.etag, f.url,
        f.final_url, f.headers, f.redirects
 FROM pawl.fetch f WHERE f.job = $1::bigint AND f.fence < $2::bigint ORDER BY f.fence DESC LIMIT $3::int;
+-- A 304 that nobody asked for is a failure (outcomes failed and retry).
 -- name: fetch_totals
-SELECT count(*) FILTER (WHERE kept), count(*) FILTER (WHERE NOT kept AND status = 304),
-       count(*) FILTER (WHERE NOT kept AND status <> 304), coalesce(sum(wire_bytes), 0)::bigint,
-       coalesce(sum(body_bytes), 0)::bigint
-FROM pawl.fetch WHERE at >= $1::bigint AND ($2::text IS NULL OR queue = $2::text);
+SELECT count(*) FILTER (WHERE kept), count(*) FILTER (WHERE same), count(*) FILTER (WHERE NOT kept AND NOT same),
+       coalesce(sum(wire_bytes), 0)::bigint, coalesce(sum(body_bytes), 0)::bigint
+FROM (SELECT f.kept, f.wire_bytes, f.body_bytes,
+             CASE WHEN f.kept OR f.status <> 304 THEN false ELSE NOT EXISTS
+                 (SELECT 1 FROM pawl.attempt a
+                  WHERE a.job = f.job AND a.fence = f.fence AND a.outcome IN (2, 3)) END AS same
+      FROM pawl.fetch f WHERE f.at >= $1::bigint AND ($2::text IS NULL OR f.queue = $2::text)) x;
 
 -- Some of those whose time is over go aside, but never the one that is being written.
 -- name: memory_set

@@ -58,12 +58,16 @@ SELECT f.fence, f.at, f.artifact, f.kept, f.status, f.wire_bytes, f.body_bytes, 
        f.address, f.http_version, f.content_type, f.encoding, f.last_modified, f.etag, f.url,
        f.final_url, f.headers, f.redirects
 FROM fetch f WHERE f.job = ?1 ORDER BY f.fence DESC;
+-- A 304 that nobody asked for is a failure (outcomes failed and retry).
 -- name: fetch_totals
-SELECT ifnull(sum(kept), 0), ifnull(sum(NOT kept AND status = 304), 0),
-       ifnull(sum(NOT kept AND status <> 304), 0), ifnull(sum(wire_bytes), 0),
-       ifnull(sum(body_bytes), 0)
-FROM fetch INDEXED BY fetch_at
-WHERE at >= ?1 AND (?2 IS NULL OR queue = (SELECT id FROM queue WHERE name = ?2));
+SELECT ifnull(sum(kept), 0), ifnull(sum(same), 0), count(*) - ifnull(sum(kept), 0) - ifnull(sum(same), 0),
+       ifnull(sum(wire_bytes), 0), ifnull(sum(body_bytes), 0)
+FROM (SELECT f.kept, f.wire_bytes, f.body_bytes,
+             NOT f.kept AND f.status = 304 AND NOT EXISTS
+                 (SELECT 1 FROM attempt a
+                  WHERE a.job = f.job AND a.fence = f.fence AND a.outcome IN (2, 3)) AS same
+      FROM fetch f INDEXED BY fetch_at
+      WHERE f.at >= ?1 AND (?2 IS NULL OR f.queue = (SELECT id FROM queue WHERE name = ?2)));
 
 -- name: memory_set
 INSERT INTO memory (key, value, expires) VALUES (?1, ?2, ?3)
