@@ -118,7 +118,7 @@ static void add_words(const struct http_call *c, CURLcode code, struct http_resu
 {
     AUTO_STR struct str s = STR_INIT(sizeof(out->message) - 1);
     if (out->error == HTTP_BLOCKED_ADDRESS)
-        str_addf(&s, "its address is not public (%s); allow_private is off", c->refused);
+        str_addf(&s, "its address is not public (%s)", c->refused);
     else if (out->error == HTTP_TOO_LARGE)
         str_addf(&s, "%s",
                  c->body.overflow ? "the body is too large" : "the headers are too large");

@@ -153,7 +153,9 @@ static void set_signal(struct worker *w, const struct attempt *a, struct settle 
     if (!s->throttled || s->outcome != OUTCOME_FAILED)
         return;
     AUTO_STR struct str text = STR_INIT(2 * ERROR_MAX_BYTES);
-    str_addf(&text, "still throttled after %d transient failures", a->lease->transient + 1);
+    int failures = a->lease->transient + 1;
+    str_addf(&text, "still throttled after %d transient failure%s", failures,
+             failures == 1 ? "" : "s");
     if (s->error.n) {
         str_adds(&text, ": ");
         str_add(&text, s->error);

@@ -234,7 +234,7 @@ static void private_addresses_are_refused(void **state)
         rig_begin(flags, 3);
         const struct ended *e = get("/x", NULL);
         check(e, RUN_FAILED, CLASS_FATAL,
-              "its address is not public (loopback); allow_private is off");
+              "its address is not public (loopback); fetch.allow_private is off");
         assert_int_equal(hits("/x") + hits("/robots.txt"), 0);
         if (!robots)
             rig_end();

@@ -123,7 +123,8 @@ static void a_redirect_to_a_private_address_is_refused(void **state)
     page("/away", "HTTP/1.1 302 Found\r\nLocation: http://%O/x\r\nContent-Length: 0\r\n\r\n");
     page_body("/x", "200 OK", "", SV("secret"));
     const struct ended *e = get("/away", NULL);
-    check(e, RUN_FAILED, CLASS_FATAL, "its address is not public (loopback); allow_private is off");
+    check(e, RUN_FAILED, CLASS_FATAL,
+          "its address is not public (loopback); fetch.allow_private is off");
     assert_int_equal(hits("/away"), 1);
     assert_int_equal(hits("/x"), 0);
     assert_int_equal(rig.keeps, 0);

@@ -102,6 +102,20 @@ static void test_permits_do_not_wait(void **state)
     rig_done(&r);
 }
 
+static void test_throttled_once(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_init(&r);
+    r.throttled = DUR_MS(3);
+    r.config.retry_transient_max_attempts = 1;
+    rig_add(&r, 1, "q", "transient");
+    assert_int_equal(rig_run(&r), 0);
+    const struct fake_job job = fake_job(&r.fake, 1);
+    assert_non_null(strstr(job.error, "still throttled after 1 transient failure: "));
+    rig_done(&r);
+}
+
 static void test_throttled(void **state)
 {
     struct rig r;
@@ -267,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_permits_do_not_wait),
         cmocka_unit_test(test_throttled),
+        cmocka_unit_test(test_throttled_once),
         cmocka_unit_test(test_preflight),
         cmocka_unit_test(test_preflight_fails),
         cmocka_unit_test(test_preflight_hangs),

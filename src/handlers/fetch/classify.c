@@ -30,6 +30,11 @@ struct verdict verdict_of_error(enum http_error e)
     return v;
 }
 
+const char *error_remedy(enum http_error e)
+{
+    return e == HTTP_BLOCKED_ADDRESS ? "; fetch.allow_private is off" : "";
+}
+
 struct verdict verdict_of_status(int status, struct dur retry_after)
 {
     struct verdict v = verdict_failed(CLASS_FATAL);

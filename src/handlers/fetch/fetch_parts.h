@@ -27,6 +27,8 @@ struct verdict {
 };
 struct verdict verdict_failed(enum fail_class cls);
 struct verdict verdict_of_error(enum http_error e);
+/* What the operator could do about it, to follow its message; "" for most. */
+const char *error_remedy(enum http_error e);
 /* Of a status that was not accepted. */
 struct verdict verdict_of_status(int status, struct dur retry_after);
 bool status_accepted(const struct fetch_payload *p, int status);

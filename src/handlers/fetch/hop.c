@@ -257,7 +257,8 @@ static void end_by_status(struct fetch *f, const struct http_result *res)
 
 static void end_by_error(struct fetch *f, const struct http_result *res)
 {
-    fetch_end(f, verdict_of_error(res->error), SV_FMT ": %s", SV_ARG(f->hop->host), res->message);
+    fetch_end(f, verdict_of_error(res->error), SV_FMT ": %s%s", SV_ARG(f->hop->host), res->message,
+              error_remedy(res->error));
 }
 
 /* The body itself was the trouble, found while it came. */

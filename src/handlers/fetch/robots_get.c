@@ -142,6 +142,13 @@ static void fail_by_status(struct robots_entry *e, const struct http_result *res
     robots_failed(e, v, why, true);
 }
 
+static void fail_by_error(struct robots_entry *e, const struct http_result *res)
+{
+    AUTO_STR struct str why = STR_INIT(STR_LINE);
+    str_addf(&why, "%s%s", res->message, error_remedy(res->error));
+    robots_failed(e, verdict_of_error(res->error), str_cstr(&why), true);
+}
+
 static void on_answer(void *arg, const struct http_result *res)
 {
     struct robots_entry *e = arg;
@@ -149,7 +156,7 @@ static void on_answer(void *arg, const struct http_result *res)
     bool cut = res->error == HTTP_TOO_LARGE && good && res->body.n; /* its beginning counts */
     e->call = NULL;
     if (res->error != HTTP_OK && !cut)
-        robots_failed(e, verdict_of_error(res->error), res->message, true);
+        fail_by_error(e, res);
     else if (good)
         robots_known(e, robots_parse(res->body, sv_of(e->h->robot)), true);
     else if (res->redirect.p && status_redirects(res->status))
