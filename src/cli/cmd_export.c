@@ -111,24 +111,21 @@ static int find_file(struct exporting *x, const struct artifact_view *v, struct 
 
 static int export_record(struct exporting *x, const struct artifact_view *v, struct pawl_err *err)
 {
-    if (x->format == FORMAT_WARC) {
-        bool read = false;
-        int rc = export_warc(&x->warc, x->lake, v, &read, err);
-        if (rc < 0)
-            return err_wrap(err, "job %lld, " SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
-        x->unread += !read;
-        if (!read)
-            return 0;
+    bool read = false;
+    str_clear(&x->line);
+    int rc = x->format == FORMAT_WARC ? export_warc(&x->warc, x->lake, v, &read, err)
+                                      : export_cdxj(x->lake, v, &x->line, &read, err);
+    if (rc < 0)
+        return err_wrap(err, "job %lld, " SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
+    if (!read) {
+        x->unread++;
+    } else if (x->format == FORMAT_CDXJ && !x->line.len) {
+        x->unlisted++;
     } else {
-        str_clear(&x->line);
-        if (!export_cdxj(v, &x->line)) {
-            x->unlisted++;
-            return 0;
-        }
         out_put(&x->c->out, str_sv(&x->line));
+        x->n++;
+        x->bytes += v->a.size;
     }
-    x->n++;
-    x->bytes += v->a.size;
     return 0;
 }
 
@@ -278,7 +275,7 @@ const struct cmd cmd_export = {
         "those that others refer to among them; of files records of type resource. cdxj is an "
         "index "
         "of the segments of a packed lake, a line for each artifact, to be sorted bytewise.\n\n"
-        "What the lake cannot read whole is left out of files and warc, and told: exit status 1.",
+        "What the lake cannot read is left out of files, warc and cdxj, and told: exit status 1.",
     .opts = opts,
     .examples = examples,
     .max_args = 0,

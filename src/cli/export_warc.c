@@ -195,18 +195,11 @@ static void put_where(struct jw *w, const struct artifact_view *v, const struct 
     jw_kstring(w, "filename", str_sv(&text));
 }
 
-bool export_cdxj(const struct artifact_view *v, struct str *out)
+static void put_line(const struct artifact_view *v, struct sv uri, const struct lake_span *s,
+                     bool refers, struct str *out)
 {
-    struct lake_span s[2];
-    AUTO_STR struct str key = STR_INIT(STR_LINE), uri = STR_INIT(STR_LINE);
-    int n = lake_spans(v->a.place, s);
-    if (!n)
-        return false;
-    if (v->url.p)
-        str_add(&uri, v->url);
-    else
-        str_addf(&uri, "pawl:job/%lld/" SV_FMT, (long long)v->job.v, SV_ARG(v->a.name));
-    put_key(&key, str_sv(&uri));
+    AUTO_STR struct str key = STR_INIT(STR_LINE);
+    put_key(&key, uri);
     for (size_t i = 0; i < key.len; i++) {
         unsigned char c = (unsigned char)key.p[i];
         if (c <= 0x20 || c >= 0x7f)
@@ -219,9 +212,28 @@ bool export_cdxj(const struct artifact_view *v, struct str *out)
     str_addc(out, ' ');
     struct jw w = jw_make(out);
     jw_object(&w);
-    jw_kstring(&w, "url", str_sv(&uri));
-    put_where(&w, v, &s[n - 1], n > 1);
+    jw_kstring(&w, "url", uri);
+    put_where(&w, v, s, refers);
     jw_end_object(&w);
     str_addc(out, '\n');
-    return true;
+}
+
+/* The record's own words, not the row's: a redirect led elsewhere than the job was to go, and what
+ * no URI may have is escaped there. */
+int export_cdxj(struct lake *l, const struct artifact_view *v, struct str *out, bool *out_read,
+                struct pawl_err *err)
+{
+    struct lake_span s[2];
+    struct pawl_err e = {0};
+    AUTO_STR struct str uri = STR_INIT(STR_LINE);
+    int n = lake_spans(v->a.place, s);
+    int rc = n ? lake_span_uri(l, &s[n - 1], &uri, &e) : 0;
+    if (rc < 0 && !lake_only_one(rc)) {
+        *err = e;
+        return rc;
+    }
+    *out_read = rc == 0;
+    if (n && rc == 0)
+        put_line(v, str_sv(&uri), &s[n - 1], n > 1, out);
+    return 0;
 }

@@ -20,7 +20,9 @@ void export_warc_done(struct export_warc *x);
 PAWL_MUST_USE int export_warc(struct export_warc *x, struct lake *l, const struct artifact_view *v,
                               bool *out_read, struct pawl_err *err);
 
-/* One line of an index: key, time, and where the record is. False: it is in no segment. */
-bool export_cdxj(const struct artifact_view *v, struct str *out);
+/* Appends one line of an index: key, time, and where the record is, which is asked what it is of;
+ * nothing if it is in no segment. outcome: *out_read false: the record cannot be read. */
+PAWL_MUST_USE int export_cdxj(struct lake *l, const struct artifact_view *v, struct str *out,
+                              bool *out_read, struct pawl_err *err);
 
 #endif

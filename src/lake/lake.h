@@ -139,6 +139,10 @@ PAWL_MUST_USE int lake_span_read(struct lake *l, const struct lake_span *s, bool
                                  struct pawl_err *err);
 /* Is all of a stretch, its lead included, whole members of gzip? CORRUPT, NOTFOUND. */
 PAWL_MUST_USE int lake_span_sound(struct lake *l, const struct lake_span *s, struct pawl_err *err);
+/* Appends what the record of a stretch says it is of, as it stands there; nothing else is read.
+ * CORRUPT: it says nothing. NOTFOUND. */
+PAWL_MUST_USE int lake_span_uri(struct lake *l, const struct lake_span *s, struct str *out,
+                                struct pawl_err *err);
 /* The records of a stretch that say that something has not changed, with their time: those have no
  * rows. Ends where no whole record follows. */
 PAWL_MUST_USE int lake_notes(struct lake *l, const char segment[SEGMENT_NAME], int64_t from,

@@ -294,6 +294,11 @@ int lake_notes(struct lake *l, const char segment[SEGMENT_NAME], int64_t from, i
 
 /* ---- records ---- */
 
+static void record_done(struct record *r)
+{
+    str_done(&r->head);
+}
+
 struct parsing {
     struct record *out;
     int64_t payload, at; /* wanted from the end of the block; how far in it */
@@ -363,6 +368,30 @@ int pack_record(struct lake *l, const struct lake_span *s, int64_t payload,
     if (rc == 0 && !m.enough && (out->block < 0 || p.at < out->block || p.tail != 4))
         rc = broken(err, "it is cut short");
     return rc;
+}
+
+static int head_piece(void *arg, struct sv bytes, struct pawl_err *err)
+{
+    struct parsing *p = arg;
+    int rc = parse_head(p, &bytes, err);
+    return rc < 0 ? rc : p->out->block >= 0;
+}
+
+int lake_span_uri(struct lake *l, const struct lake_span *s, struct str *out, struct pawl_err *err)
+{
+    AUTO(record_done) struct record r = {.block = -1, .head = STR_INIT(1 << 20)};
+    struct parsing p = {.out = &r};
+    struct member m = {.each = head_piece, .arg = &p};
+    struct lake_span first = *s; /* a head is never longer */
+    first.length = s->length < RECORD_ROOM ? s->length : RECORD_ROOM;
+    int rc = read_members(l, &first, first.offset, &m, err);
+    if (rc < 0)
+        return disk_scope(err, rc, false);
+    struct sv uri = r.block < 0 ? SV_NONE : warc_field(str_sv(&r.head), "WARC-Target-URI");
+    if (!uri.n)
+        return broken(err, "it does not say what it is of");
+    str_add(out, uri);
+    return 0;
 }
 
 /* ---- artifacts ---- */
