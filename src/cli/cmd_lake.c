@@ -27,22 +27,27 @@ static bool count_one(void *arg, const struct artifact_view *v)
     return false;
 }
 
-/* Without artifacts there need be no lake: *out stays NULL then. */
-static int open_lake(const struct cli *c, enum lake_mode mode, struct lake **out,
-                     struct pawl_err *err)
+/* Without artifacts there need be no lake: then NOTFOUND is none, and *out stays NULL. */
+static int need_lake(const struct cli *c, int rc, const struct pawl_err *e, struct pawl_err *err)
 {
-    struct pawl_err e = {0};
     bool any = false;
     const struct artifact_filter one = {.limit = 1};
-    int rc = cli_own_lake(c, mode, out, &e);
     if (rc == PAWL_ENOTFOUND) {
         int looked = c->store->ops->artifacts(c->store, &one, count_one, &any, err);
         if (looked < 0 || !any)
             return looked;
     }
     if (rc < 0)
-        *err = e;
+        *err = *e;
     return rc;
+}
+
+static int open_lake(const struct cli *c, enum lake_mode mode, struct lake **out,
+                     struct pawl_err *err)
+{
+    struct pawl_err e = {0};
+    int rc = cli_own_lake(c, mode, out, &e);
+    return need_lake(c, rc, &e, err);
 }
 
 /* ---- convert ---- */
@@ -161,9 +166,14 @@ static int adopt(struct cli *c, struct pawl_err *err)
 {
     AUTO_LAKE struct lake *lake = NULL;
     char id[STORE_ID_LEN + 1], owner[LAKE_OWNER] = "";
-    int rc = c->store->ops->identity(c->store, id, err);
+    struct pawl_err e = {0};
+    int rc = need_lake(c, cli_lake(c, &lake, &e), &e, err);
+    if (rc == 0 && !lake) {
+        cli_say(c, "there is no lake yet: it will be the store's that first keeps something");
+        return 0;
+    }
     if (rc == 0)
-        rc = cli_lake(c, &lake, err);
+        rc = c->store->ops->identity(c->store, id, err);
     if (rc == 0)
         rc = lake_owner(lake, owner, err);
     if (rc < 0)

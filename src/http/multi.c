@@ -149,14 +149,15 @@ static void on_event(struct watch *w, uint32_t events)
 
 static struct sock *sock_of(struct multi *m, curl_socket_t fd)
 {
-    struct sock **at = place_of(m, fd);
-    if (*at)
-        return *at;
-    struct sock *s = mem_zalloc(1, sizeof(*s));
+    struct sock **at = place_of(m, fd), *s = *at;
+    if (s)
+        return s;
+    s = mem_zalloc(1, sizeof(*s));
     s->watch.fd = fd;
     s->watch.on_event = on_event;
     s->multi = m;
-    return *at = s;
+    *at = s;
+    return s;
 }
 
 static void forget(struct multi *m, curl_socket_t fd)
