@@ -42,7 +42,7 @@ load helper
     for i in 1 2 3 4 5; do pawl add --kind noop --payload null; done
     try 0 run -q --slots 1 --stop-after 2
     same 2 "$(pawl list --state done -o ndjson | wc -l)"
-    try 0 run -q --stop-after 300ms
+    try 0 run -q --stop-after 2s
     same 5 "$(pawl list --state done -o ndjson | wc -l)"
     try 2 run --stop-after never
 }

@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-enum { OPS = 26500, STEP_OPS = 16, SHOW_ALL_EVERY = 100, CALLS_MIN = 200, FEW_OPS = 100 };
+enum { OPS = 20500, STEP_OPS = 24, SHOW_ALL_EVERY = 100, CALLS_MIN = 200, FEW_OPS = 100 };
 
 struct place_of_test {
     char dir[64];
