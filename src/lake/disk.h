@@ -28,6 +28,8 @@ struct disk {
     int (*touch)(int dir, const char *name);    /* mtime: now */
     int (*rename)(int from, const char *old, int to, const char *name, bool replace);
     int (*unlink)(int dir, const char *name);
+    /* Of durable bytes nothing is left in memory: a hint, which cannot fail. */
+    void (*forget)(int fd, off_t from, off_t n);
 };
 extern const struct disk disk_real;
 

@@ -209,7 +209,7 @@ void lake_close(struct lake *l)
     if (!l)
         return;
     pack_close(l->pack);
-    packed_free(l->packed);
+    packed_free(l);
     fd_closep(&l->root);
     fd_closep(&l->objects);
     fd_closep(&l->segments);

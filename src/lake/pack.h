@@ -59,7 +59,7 @@ struct record {
     struct str head; /* all of it */
     int64_t block;   /* length of its block */
 };
-void packed_free(struct packed *p); /* NULL is fine */
+void packed_free(const struct lake *l); /* what it read; nothing is fine */
 /* One record: `payload` bytes from the end of its block go to each (NULL: nobody wants them).
  * CORRUPT: it is not what it should be; NOTFOUND: no such segment, or it ends before. */
 PAWL_MUST_USE int pack_record(struct lake *l, const struct lake_span *s, int64_t payload,

@@ -7,16 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 
-enum { OPEN_SEGMENTS = 16, PIECE = 64 << 10 };
+enum { OPEN_SEGMENTS = 16, PIECE = 64 << 10, FORGET = 4 << 20 };
+
+struct opened {
+    char name[SEGMENT_NAME];
+    int fd;
+    int64_t used;
+    int64_t from, to; /* of it, what was checked and is still in memory */
+};
 
 /* Segments that were read lately stay open: the kernel reads ahead in them, and nothing has to be
  * looked up. */
 struct packed {
-    struct {
-        char name[SEGMENT_NAME];
-        int fd;
-        int64_t used;
-    } v[OPEN_SEGMENTS];
+    struct opened v[OPEN_SEGMENTS];
     size_t n;
     int64_t turn;
     struct inflater *inflater;
@@ -33,12 +36,37 @@ static struct packed *packed_of(struct lake *l)
     return l->packed;
 }
 
-void packed_free(struct packed *p)
+static void forget(const struct lake *l, struct opened *o)
 {
+    if (o->to > o->from)
+        l->disk->forget(o->fd, o->from, o->to - o->from);
+    o->from = o->to = 0;
+}
+
+/* Whoever checks reads all of a lake, once: it should not push everything else out of memory. Some
+ * records at a time, because each call costs as much as reading one. */
+static void checked(const struct lake *l, struct opened *o, int64_t from, int64_t to)
+{
+    if (o->to - o->from >= FORGET || from < o->from || from > o->to + FORGET)
+        forget(l, o);
+    if (o->from == o->to)
+        o->from = from;
+    o->to = to;
+}
+
+static void close_segment(const struct lake *l, struct opened *o)
+{
+    forget(l, o);
+    close(o->fd);
+}
+
+void packed_free(const struct lake *l)
+{
+    struct packed *p = l->packed;
     if (!p)
         return;
     for (size_t i = 0; i < p->n; i++)
-        close(p->v[i].fd);
+        close_segment(l, &p->v[i]);
     inflater_free(p->inflater);
     sha256_done(&p->hash);
     free(p);
@@ -63,29 +91,41 @@ static int open_file(struct lake *l, const char *segment, int *out, struct pawl_
     return 0;
 }
 
+static struct opened *find_opened(struct packed *p, const char *segment)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp(p->v[i].name, segment))
+            return &p->v[i];
+    return NULL;
+}
+
+/* A free place, or that of the one that was not used for longest. */
+static struct opened *place_for(const struct lake *l, struct packed *p)
+{
+    struct opened *oldest = &p->v[0];
+    if (p->n < OPEN_SEGMENTS)
+        return &p->v[p->n++];
+    for (size_t i = 1; i < p->n; i++)
+        if (p->v[i].used < oldest->used)
+            oldest = &p->v[i];
+    close_segment(l, oldest);
+    return oldest;
+}
+
 static int open_segment(struct lake *l, const char *segment, int *out, struct pawl_err *err)
 {
     struct packed *p = packed_of(l);
-    size_t oldest = 0;
-    for (size_t i = 0; i < p->n; i++) {
-        if (!strcmp(p->v[i].name, segment)) {
-            p->v[i].used = ++p->turn;
-            *out = p->v[i].fd;
-            return 0;
-        }
-        if (p->v[i].used < p->v[oldest].used)
-            oldest = i;
+    struct opened *o = find_opened(p, segment);
+    if (!o) {
+        int fd = -1, rc = open_file(l, segment, &fd, err);
+        if (rc < 0)
+            return rc;
+        o = place_for(l, p);
+        *o = (struct opened){.fd = fd};
+        memcpy(o->name, segment, SEGMENT_NAME);
     }
-    int fd = -1, rc = open_file(l, segment, &fd, err);
-    if (rc < 0)
-        return rc;
-    if (p->n < OPEN_SEGMENTS)
-        oldest = p->n++;
-    else
-        close(p->v[oldest].fd);
-    memcpy(p->v[oldest].name, segment, SEGMENT_NAME);
-    p->v[oldest].fd = *out = fd;
-    p->v[oldest].used = ++p->turn;
+    o->used = ++p->turn;
+    *out = o->fd;
     return 0;
 }
 
@@ -423,6 +463,13 @@ static bool hash_piece(void *arg, struct sv bytes)
     return true;
 }
 
+static void span_checked(const struct lake *l, const struct lake_span *s)
+{
+    struct opened *o = find_opened(l->packed, s->segment);
+    if (o)
+        checked(l, o, s->offset - s->lead, s->offset + s->length);
+}
+
 static int check_spans(struct lake *l, const struct artifact *a, struct sha256_state *h,
                        struct pawl_err *err)
 {
@@ -439,6 +486,8 @@ static int check_spans(struct lake *l, const struct artifact *a, struct sha256_s
         rc = lake_span_sound(l, &lead, err);
     if (rc == 0 && n > 1)
         rc = lake_span_sound(l, &s[1], err);
+    for (int i = 0; i < n; i++)
+        span_checked(l, &s[i]);
     return rc;
 }
 

@@ -3,7 +3,11 @@
  * shared folder too. Bytes that nobody was told of may be taken back at its end; nothing else is
  * ever changed.
  *
- *   put … → flush → is the file as long as it should be? → fdatasync → (once) sync its folder */
+ *   put … → flush → is the file as long as it should be? → fdatasync → (once) sync its folder
+ *
+ * What is durable is not left in memory: it would push out what is needed all night, the store's
+ * pages, and where memory is handed out late (virtual machines) each new page of a growing cache
+ * costs more than writing it. */
 #include "pack.h"
 
 #include "fd.h"
@@ -233,6 +237,7 @@ int pack_sync(struct pack *p, struct pawl_err *err)
         pack_abandon(p);
         return rc;
     }
+    l->disk->forget(p->fd, p->synced, p->end - p->synced);
     p->named = true;
     p->synced = p->end;
     return 0;

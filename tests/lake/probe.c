@@ -191,6 +191,13 @@ static int p_unlink(int dir, const char *name)
     return -1;
 }
 
+static void p_forget(int fd, off_t from, off_t n)
+{
+    probe.forgotten += n;
+    probe.forgotten_early = probe.forgotten_early || probe_file_dirty(ino_of(fd));
+    disk_real.forget(fd, from, n);
+}
+
 const struct disk probe_disk = {
     .open = p_open,
     .open_foreign = p_open_foreign,
@@ -207,4 +214,5 @@ const struct disk probe_disk = {
     .touch = p_touch,
     .rename = p_rename,
     .unlink = p_unlink,
+    .forget = p_forget,
 };

@@ -39,6 +39,8 @@ struct probe {
     int calls, counts[N_OPS];
     bool fired, unlink_failed;
     const char *named_early; /* an object that got its name before its bytes were durable */
+    int64_t forgotten;       /* bytes that were not to be left in memory, */
+    bool forgotten_early;    /* before they were durable */
 };
 extern struct probe probe;
 extern const struct disk probe_disk;

@@ -74,6 +74,15 @@ static int count_segments(struct pond *p)
     return n;
 }
 
+static struct lake *open_watched(struct pond *p)
+{
+    struct lake_options o = pack_options(p);
+    struct lake *l = NULL;
+    probe_reset();
+    OK(lake_open_on(&probe_disk, 0, &o, &l, &p->e));
+    return l;
+}
+
 /* ---- what comes back ---- */
 
 static void everything_comes_back(void **state)
@@ -92,6 +101,34 @@ static void everything_comes_back(void **state)
     }
     assert_int_equal(count_segments(p), 1);
     assert_int_equal(count_entries(p->l, true), 0);
+}
+
+/* Neither what was written nor what was checked; the latter in stretches, and at the end. */
+static void nothing_is_left_in_memory(void **state)
+{
+    struct pond *p = *state;
+    enum { PAGES = 8, SIZE = 1 << 20 };
+    AUTO_FREE char *noise = noise_bytes(SIZE + PAGES);
+    struct lake *l = open_watched(p);
+    struct lake_item v[PAGES];
+    for (size_t i = 0; i < PAGES; i++) {
+        v[i] = page(sv_make(noise + i, SIZE));
+        v[i].type = SV("image/png");
+        OK(lake_keep(l, &v[i], 1, &p->e));
+    }
+    int64_t size = size_of(path_of(p, span_of(&v[0], 0).segment));
+    assert_int_equal(probe.forgotten, size);
+    assert_false(probe.forgotten_early);
+    lake_close(l);
+    l = open_watched(p);
+    for (size_t i = 0; i < PAGES; i++) {
+        assert_verdict(l, &v[i], LAKE_GOOD, "");
+        assert_true(probe.forgotten <= (int64_t)i * (SIZE + 4096));
+        assert_true(probe.forgotten >= (int64_t)(i - i % 4) * SIZE);
+    }
+    struct lake_span first = span_of(&v[0], 0), last = span_of(&v[PAGES - 1], 0);
+    lake_close(l);
+    assert_int_equal(probe.forgotten, last.offset + last.length - (first.offset - first.lead));
 }
 
 static bool stop(void *arg, struct sv bytes)
@@ -439,13 +476,10 @@ static void every_call_may_fail(void **state)
 static void a_missing_sync_is_seen(void **state)
 {
     struct pond *p = *state;
-    struct lake_options o = pack_options(p);
     const enum probe_op lies[] = {OP_SYNC_DATA, OP_SYNC_FOLDER};
     for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
-        struct lake *l = NULL;
-        probe_reset();
+        struct lake *l = open_watched(p);
         probe.lie[lies[i]] = true;
-        OK(lake_open_on(&probe_disk, 0, &o, &l, &p->e));
         struct lake_item item = page(SV("x"));
         OK(lake_keep(l, &item, 1, &p->e));
         assert_false(is_durable(p, &item));
@@ -458,6 +492,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, pack_setup, pond_teardown)
         T(everything_comes_back),
+        T(nothing_is_left_in_memory),
         T(a_reader_may_have_enough_early),
         T(types_of_the_list_are_squeezed),
         T(places_are_read_strictly),
