@@ -16,6 +16,10 @@ void sha256_init(struct sha256_state *s);
 void sha256_update(struct sha256_state *s, struct sv bytes);
 void sha256_final(struct sha256_state *s, unsigned char out[SHA256_LEN]);
 void sha256_done(struct sha256_state *s); /* all zero is fine */
+/* Of `body` and of `head` with `body` behind it, faster than one after the other
+ * (sha256_pair.c). */
+void sha256_pair(struct sv head, struct sv body, unsigned char of_body[SHA256_LEN],
+                 unsigned char of_both[SHA256_LEN]);
 /* HMAC-SHA-256 (RFC 2104). */
 void hmac_sha256(struct sv key, struct sv s, unsigned char out[SHA256_LEN]);
 void hex_encode(const unsigned char *p, size_t n, char *out); /* 2n characters and NUL */

@@ -45,6 +45,17 @@ static int take_spool(struct pending *p, struct lake_item *item, struct pawl_err
     return 0;
 }
 
+/* With its head there is a second hash to make, of the record's block. */
+static void hash_body(const struct lake *l, struct pending *p)
+{
+    struct lake_item *item = p->item;
+    p->block_known = l->mode == LAKE_PACK && item->from && item->from->response.p;
+    if (p->block_known)
+        sha256_pair(item->from->response, item->body, item->sha256, p->block);
+    else
+        sha256(item->body, item->sha256);
+}
+
 static int take_item(struct lake *l, struct pending *p, struct pawl_err *err)
 {
     struct lake_item *item = p->item;
@@ -58,7 +69,7 @@ static int take_item(struct lake *l, struct pending *p, struct pawl_err *err)
         return 0;
     }
     if (item->body.p) {
-        sha256(item->body, item->sha256);
+        hash_body(l, p);
         item->size = (int64_t)item->body.n;
         return 0;
     }

@@ -100,11 +100,13 @@ struct pending {
         KEEP_WRITE,  /* they are not: in `temp`, and then under their name */
         KEEP_TWIN,   /* the same bytes come earlier in this group */
     } state;
-    struct temp temp;         /* KEEP_WRITE: complete, not yet named */
-    struct lake_span own;     /* packed: what was written for it */
-    int64_t start, end;       /* packed: where that is, lead included; end 0: nothing was */
-    struct lake_span earlier; /* packed, KEEP_FOUND: where the bytes are */
-    bool old;                 /* it was written a while ago */
+    struct temp temp;                /* KEEP_WRITE: complete, not yet named */
+    struct lake_span own;            /* packed: what was written for it */
+    int64_t start, end;              /* packed: where that is, lead included; end 0: nothing was */
+    struct lake_span earlier;        /* packed, KEEP_FOUND: where the bytes are */
+    unsigned char block[SHA256_LEN]; /* packed: of the answer's head and body; */
+    bool block_known;                /* else it is worked out when it is needed */
+    bool old;                        /* it was written a while ago */
 };
 
 /* Sorted by hash, so by folder: each folder is opened once. */

@@ -99,21 +99,27 @@ static int hash_piece(struct pack *p, struct sv bytes, struct pawl_err *err)
     return 0;
 }
 
+static int hash_block(struct pack *p, const struct pending *v, struct sv head, bool body,
+                      unsigned char sum[SHA256_LEN], struct pawl_err *err)
+{
+    if (body && (v->block_known || !head.n)) {
+        memcpy(sum, v->block_known ? v->block : v->item->sha256, SHA256_LEN);
+        return 0;
+    }
+    sha256_init(&p->hash);
+    sha256_update(&p->hash, head);
+    int rc = body ? each_piece(p, v, hash_piece, err) : 0;
+    sha256_final(&p->hash, sum);
+    return rc;
+}
+
 /* One record: `head` and then, if `body`, the item's bytes. */
 static int put_record(struct pack *p, struct pending *v, struct warc_record *r, struct sv head,
                       bool body, struct pawl_err *err)
 {
     unsigned char sum[SHA256_LEN];
-    int rc = 0;
     bool squeeze = body && pending_squeezes(p->lake, v->item);
-    if (body && !head.n) {
-        memcpy(sum, v->item->sha256, SHA256_LEN);
-    } else {
-        sha256_init(&p->hash);
-        sha256_update(&p->hash, head);
-        rc = body ? each_piece(p, v, hash_piece, err) : 0;
-        sha256_final(&p->hash, sum);
-    }
+    int rc = hash_block(p, v, head, body, sum, err);
     r->block = sum;
     r->info = p->info;
     r->length = (int64_t)head.n + (body ? v->item->size : 0);
