@@ -39,6 +39,14 @@ static inline void mem_freep(void *p)
     })
 
 /* Arena: memory for the result of one call, freed at once. Blocks grow geometrically. */
+/* Things that are needed again at once may be kept as spares, many at the most; but not where a
+ * sanitizer is to see that somebody uses one that has gone. */
+#ifdef __SANITIZE_ADDRESS__
+#define MEM_SPARES(many) 0
+#else
+#define MEM_SPARES(many) (many)
+#endif
+
 struct arena_block;
 struct arena {
     struct arena_block *head;

@@ -92,7 +92,7 @@ static bool reserve(struct str *s, size_t n)
     }
     if (s->len + n + 1 <= s->cap)
         return true;
-    size_t cap = s->cap ? s->cap * (s->cap < 1024 ? 4 : 2) : 64; /* short ones grow twice at most */
+    size_t cap = s->cap ? s->cap * (s->cap < 1024 ? 4 : 2) : 256; /* most never grow */
     while (cap < s->len + n + 1)
         cap *= 2;
     s->p = mem_realloc(s->p, cap, 1);

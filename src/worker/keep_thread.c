@@ -10,6 +10,8 @@ enum {
     KEEP_MAX = 1024,         /* of one group */
     GATHER_MAX = 256,        /* a group of so many is large enough */
     GATHER_SHARE = 4,        /* as is a fourth of what runs: the others have not come so far */
+    SPARE_MAX = MEM_SPARES(256),
+    SPARE_BODY = 32 << 10, /* larger buffers do not stay with them */
 };
 #define OPEN_AGAIN DUR_S(1)
 #define GATHER_FOR DUR_MS(3) /* no longer: the first of a group waits */
@@ -32,6 +34,42 @@ struct sink {
     struct lake_item item;
     struct sink *next;
 };
+
+/* ---- sinks that serve again ---- */
+
+static struct sink *take_spare(struct keeping *k)
+{
+    struct sink *s = k->spare;
+    k->spare = s->next;
+    k->n_spare--;
+    *s = (struct sink){.body = s->body, .about = s->about};
+    str_clear(&s->body);
+    str_clear(&s->about);
+    return s;
+}
+
+static void give_spare(struct keeping *k, struct sink *s)
+{
+    if (k->n_spare == SPARE_MAX || s->body.cap > SPARE_BODY || s->about.cap > SPARE_BODY) {
+        str_done(&s->body);
+        str_done(&s->about);
+        free(s);
+        return;
+    }
+    s->next = k->spare;
+    k->spare = s;
+    k->n_spare++;
+}
+
+static void free_spares(struct keeping *k)
+{
+    for (struct sink *s; (s = k->spare);) {
+        k->spare = s->next;
+        str_done(&s->body);
+        str_done(&s->about);
+        free(s);
+    }
+}
 
 /* ---- the lake ---- */
 
@@ -219,6 +257,7 @@ void keep_done(struct worker *w)
         next = s->next;
         keep_sink_drop(s);
     }
+    free_spares(k);
     lake_close(k->lake);
     pthread_mutex_destroy(&k->lock);
     pthread_cond_destroy(&k->cond);
@@ -226,15 +265,22 @@ void keep_done(struct worker *w)
 
 /* ---- sinks ---- */
 
+static struct sink *new_sink(struct worker *w)
+{
+    struct sink *s = w->keep.spare ? take_spare(&w->keep) : mem_zalloc(1, sizeof(*s));
+    s->w = w;
+    s->body.max = SINK_MEMORY;
+    s->about.max = STR_OUTPUT;
+    w->keep.sinks++;
+    return s;
+}
+
 static struct sink *make(struct run *r)
 {
-    struct sink *s = mem_zalloc(1, sizeof(*s));
     struct attempt *a = OWNER(r, struct attempt, run);
-    s->w = a->w;
+    struct sink *s = new_sink(a->w);
     s->kind = a->kind;
     s->job = r->job->id;
-    s->body = STR_INIT(SINK_MEMORY);
-    s->w->keep.sinks++;
     return s;
 }
 
@@ -284,13 +330,11 @@ void keep_sink_drop(struct sink *s)
         return;
     s->w->keep.sinks--;
     lake_spool_drop(s->spool);
-    str_done(&s->body);
-    str_done(&s->about);
     free(s->file);
     free((char *)(uintptr_t)s->same.place.p);
     free(s->name);
     free(s->type);
-    free(s);
+    give_spare(&s->w->keep, s);
 }
 
 static int start_thread(struct keeping *k, struct keep_thread *t, struct pawl_err *err)
@@ -323,7 +367,6 @@ void keep_about(struct sink *s, const struct exchange *x)
     const struct sv texts[] = {x->uri, x->request, x->response, x->address};
     struct sv *const out[] = {&s->from.uri, &s->from.request, &s->from.response, &s->from.address};
     size_t at = 0;
-    s->about = STR_INIT(STR_OUTPUT);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         str_add(&s->about, texts[i]);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -339,7 +382,6 @@ static void name_origin(struct sink *s)
 {
     if (s->from.uri.p || !keep_packs(s->w))
         return;
-    s->about = STR_INIT(STR_LINE);
     str_addf(&s->about, "pawl:job/%lld/%s", (long long)s->job.v, s->name);
     s->from.uri = str_sv(&s->about);
 }
@@ -414,10 +456,8 @@ void keep_try(struct worker *w, int64_t bytes)
         lake_hold_tried(w, err.code, &err);
         return;
     }
-    struct sink *s = mem_zalloc(1, sizeof(*s));
-    s->w = w;
+    struct sink *s = new_sink(w);
     s->trial = bytes;
-    k->sinks++;
     k->away++;
     give(k, s, &s->next);
 }

@@ -27,8 +27,10 @@ struct keeping {
     struct boot opening; /* when that last failed: it is not tried for each job */
     struct pawl_err open_err;
     struct keep_thread threads[KEEP_THREADS];
-    size_t sinks; /* all there are: their spools hang on the loop's handle */
-    size_t away;  /* sinks whose answer is outstanding, gathered ones included */
+    size_t sinks;       /* all there are: their spools hang on the loop's handle */
+    size_t away;        /* sinks whose answer is outstanding, gathered ones included */
+    struct sink *spare; /* those that have gone, with their buffers, for the next ones */
+    size_t n_spare;
     struct sink *gathered, **gathered_last;
     size_t n_gathered;
     struct timer gather; /* when they go, however few they are */

@@ -5,6 +5,34 @@
 #include "text.h"
 #include <stdio.h>
 
+/* ---- runs that have ended serve again ---- */
+
+enum { SPARE_MAX = MEM_SPARES(256), SPARE_ROOM = 16 << 10 };
+
+static struct fetch *take_fetch(struct fetch_handler *h)
+{
+    struct fetch *f = h->spare;
+    if (!f)
+        return mem_zalloc(1, sizeof(*f));
+    h->spare = f->next;
+    h->n_spare--;
+    *f = (struct fetch){.arena = f->arena};
+    return f;
+}
+
+static void give_fetch(struct fetch_handler *h, struct fetch *f)
+{
+    arena_reset(&f->arena);
+    if (h->n_spare == SPARE_MAX || f->arena.left > SPARE_ROOM) {
+        arena_done(&f->arena);
+        free(f);
+        return;
+    }
+    f->next = h->spare;
+    h->spare = f;
+    h->n_spare++;
+}
+
 /* ---- the end ---- */
 
 static void finish(struct fetch *f, const struct run_result *result)
@@ -13,8 +41,7 @@ static void finish(struct fetch *f, const struct run_result *result)
     run->finish(run, result);
     str_done(&f->reason);
     str_done(&f->chain);
-    arena_done(&f->arena);
-    free(f);
+    give_fetch(f->h, f);
 }
 
 /* What the end says of the host matters only if it is not the job's own. */
@@ -266,16 +293,14 @@ static int fetch_start(struct handler *h, struct run *r, struct pawl_err *err)
     int rc = can_start(self, r, err);
     if (rc < 0)
         return rc;
-    struct fetch *f = mem_zalloc(1, sizeof(*f));
+    struct fetch *f = take_fetch(self);
     f->h = self;
     f->run = r;
     f->services = r->services;
     f->deadline.on_time = on_deadline;
-    arena_init(&f->arena);
     rc = begin(f, err);
     if (rc < 0) {
-        arena_done(&f->arena);
-        free(f);
+        give_fetch(self, f);
         return rc;
     }
     struct dur time = self->config->fetch_timeout;
@@ -305,6 +330,11 @@ static void fetch_free(struct handler *h)
     struct fetch_handler *self = (struct fetch_handler *)h;
     robots_cache_free(self->robots);
     http_free(self->http);
+    for (struct fetch *f; (f = self->spare);) {
+        self->spare = f->next;
+        arena_done(&f->arena);
+        free(f);
+    }
     free(self->robot);
     free(self);
 }

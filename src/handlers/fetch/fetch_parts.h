@@ -89,6 +89,8 @@ struct fetch_handler {
     char *robot;            /* its name for robots.txt: the product in front of the User-Agent */
     struct robots_cache *robots;
     struct decode_room room;
+    struct fetch *spare; /* runs that have ended, for the next ones */
+    size_t n_spare;
 };
 
 /* The body of the answer that is coming (body.c). */
@@ -117,6 +119,7 @@ struct hop {
 
 struct fetch {
     struct fetch_handler *h;
+    struct fetch *next; /* while it is spare */
     struct run *run;
     const struct run_services *services;
     struct arena arena;
