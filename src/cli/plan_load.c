@@ -227,7 +227,7 @@ static bool note_body(void *arg, const struct artifact_view *v)
     str_clear(&b->url);
     str_clear(&b->host);
     str_add(&b->url, v->url);
-    if (http_url_host(str_cstr(&b->url), &b->host, NULL, NULL) < 0)
+    if (http_url_host(str_cstr(&b->url), &b->host, NULL) < 0)
         return true;
     e = tally_get(&b->plan->sizes, SV(""), str_sv(&b->host));
     e->n++;

@@ -77,7 +77,7 @@ static int check(struct checked_url *out, struct pawl_err *err)
                        url.p[bad] ? "a URL that is not UTF-8" : "a URL with a NUL in it");
     if (out->url.overflow || url.n > URL_MAX_BYTES)
         return err_set(err, PAWL_EINPUT, "a URL longer than %d bytes", URL_MAX_BYTES);
-    int rc = http_url_host(str_cstr(&out->url), &out->host, NULL, err);
+    int rc = http_url_host(str_cstr(&out->url), &out->host, err);
     return rc < 0 ? rc : name_check(str_sv(&out->host), "host", err);
 }
 

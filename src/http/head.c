@@ -38,7 +38,7 @@ static bool given(const struct http_call *c, const char *name)
 static void put_part(const struct http_call *c, CURLUPart part, const char *before, struct str *out)
 {
     char *text = NULL;
-    if (curl_url_get(c->url, part, &text, 0) != CURLUE_OK)
+    if (curl_url_get(c->url->curl, part, &text, 0) != CURLUE_OK)
         return;
     str_adds(out, before);
     str_adds(out, text);

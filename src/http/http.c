@@ -79,7 +79,7 @@ static void easy_give(struct http *h, CURL *easy, bool fit, bool plain)
 static void call_free(struct http_call *c, bool fit)
 {
     easy_give(c->http, c->easy, fit, c->plain);
-    curl_url_cleanup(c->url);
+    http_url_free(c->own_url);
     curl_slist_free_all(c->headers);
     str_done(&c->body);
     str_done(&c->head);
@@ -96,7 +96,8 @@ int http_start(struct http *h, const struct http_request *req, http_done_fn *don
     c->on_body = req->on_body;
     c->arg = arg;
     c->body = STR_INIT(req->max_body ? req->max_body : 1 << 20);
-    int rc = request_url(req->url, &c->url, err);
+    int rc = req->parsed ? 0 : http_url_new(req->url, &c->own_url, err);
+    c->url = req->parsed ? req->parsed : c->own_url;
     if (rc == 0)
         rc = request_set(c, req, err);
     if (rc == 0)

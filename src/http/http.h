@@ -19,6 +19,7 @@
 
 struct http;
 struct http_call; /* a request under way */
+struct http_url;  /* one that keeps the rules, parsed: what was checked is what is asked for */
 
 /* What came of a request; any status is HTTP_OK once the whole answer is there. */
 enum http_error {
@@ -44,6 +45,8 @@ struct http_header {
 struct http_request {
     const char *method; /* NULL: GET, or POST with a body */
     const char *url;
+    const struct http_url *parsed;     /* the same, if it is known: not copied, and needed until the
+                                          request has ended; NULL: `url` is parsed */
     const struct http_header *headers; /* INPUT if one could break out of its line (S37) */
     size_t n_headers;
     struct sv body;             /* p NULL: none */
@@ -104,11 +107,14 @@ PAWL_MUST_USE int http_start(struct http *h, const struct http_request *req, htt
 /* Its completion will not be called, and the call is gone. Not for one that has completed. */
 void http_cancel(struct http_call *call);
 
-/* The host of a URL as limits know it: lower case, without port or brackets' dots; INPUT if the URL
- * breaks a rule. `origin`, if not NULL: scheme, host and port if it is not the scheme's,
- * "https://example.org". */
-PAWL_MUST_USE int http_url_host(const char *url, struct str *host, struct str *origin,
-                                struct pawl_err *err);
+/* INPUT if the URL breaks a rule. */
+PAWL_MUST_USE int http_url_new(const char *url, struct http_url **out, struct pawl_err *err);
+void http_url_free(struct http_url *u); /* NULL is fine */
+/* The host of a URL as limits know it: lower case, without port or brackets' dots. `origin`, if not
+ * NULL: scheme, host and port if it is not the scheme's, "https://example.org". */
+void http_url_names(const struct http_url *u, struct str *host, struct str *origin);
+/* The host alone of a URL that is needed for nothing else; INPUT if it breaks a rule. */
+PAWL_MUST_USE int http_url_host(const char *url, struct str *host, struct pawl_err *err);
 /* Is this host's name or address one of this machine's loopback ("localhost", 127.0.0.0/8, ::1)? */
 bool http_host_loopback(struct sv host);
 /* The rules for a URL alone, to check configuration with: INPUT and why. */

@@ -42,7 +42,8 @@ struct http_call {
     struct http_call *prev, *next;
     CURLM *curl; /* the handle it is in */
     CURL *easy;
-    CURLU *url;
+    const struct http_url *url;
+    struct http_url *own_url; /* the same, if it came as text; else NULL */
     struct curl_slist *headers;
     bool plain; /* a GET with plain_headers: request_undo() makes its handle as it was */
     http_done_fn *done;
@@ -74,7 +75,10 @@ void multi_opened(struct multi *m, curl_socket_t fd);
 int multi_closing(void *multi, curl_socket_t fd);
 
 /* url.c */
-PAWL_MUST_USE int request_url(const char *text, CURLU **out, struct pawl_err *err);
+struct http_url {
+    CURLU *curl;
+    bool https;
+};
 
 /* request.c */
 /* In a handle that is new, or was reset: what holds for every request. */

@@ -235,10 +235,7 @@ void request_rules(CURL *e, const struct http *h)
  * whether they can share it. Without TLS that is known only with the first answer: too late. */
 static void set_version(struct http_call *c)
 {
-    char *scheme = NULL;
-    curl_url_get(c->url, CURLUPART_SCHEME, &scheme, 0);
-    bool h2 = !c->http->http1 && scheme && !strcmp(scheme, "https");
-    curl_free(scheme);
+    bool h2 = !c->http->http1 && c->url->https;
     curl_easy_setopt(c->easy, CURLOPT_HTTP_VERSION,
                      (long)(h2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     curl_easy_setopt(c->easy, CURLOPT_PIPEWAIT, h2 ? 1L : 0L);
@@ -320,7 +317,7 @@ int request_set(struct http_call *c, const struct http_request *req, struct pawl
     set_coding(c->easy, req->wire);
     set_limits(c->easy, req);
     set_callbacks(c, req->allow_private);
-    curl_easy_setopt(c->easy, CURLOPT_CURLU, c->url);
+    curl_easy_setopt(c->easy, CURLOPT_CURLU, c->url->curl);
     return c->plain ? 0 : set_method(c->easy, req, err);
 }
 

@@ -32,11 +32,12 @@ static int check_port(CURLU *u, const char *url, struct pawl_err *err)
     return ok ? 0 : refuse(url, ports, err);
 }
 
-static int check_scheme(CURLU *u, const char *url, struct pawl_err *err)
+static int check_scheme(struct http_url *u, const char *url, struct pawl_err *err)
 {
     char *text = NULL;
-    CURLUcode code = curl_url_get(u, CURLUPART_SCHEME, &text, 0);
-    bool ok = code == CURLUE_OK && (!strcmp(text, "http") || !strcmp(text, "https"));
+    CURLUcode code = curl_url_get(u->curl, CURLUPART_SCHEME, &text, 0);
+    u->https = code == CURLUE_OK && !strcmp(text, "https");
+    bool ok = u->https || (code == CURLUE_OK && !strcmp(text, "http"));
     curl_free(text);
     return ok ? 0 : refuse(url, "only http and https", err);
 }
@@ -79,43 +80,58 @@ static int to_ascii(CURLU *u)
     return code == CURLUE_OK ? 0 : -1;
 }
 
+static bool ascii(const char *text)
+{
+    while (*text && (unsigned char)*text < 0x80)
+        text++;
+    return !*text;
+}
+
 static int check_host(CURLU *u, const char *url, struct pawl_err *err)
 {
     char *text = NULL;
-    bool plain = true;
-    CURLUcode code = curl_url_get(u, CURLUPART_HOST, &text, 0);
-    for (const char *p = text; p && *p; p++)
-        plain = plain && (unsigned char)*p < 0x80;
+    bool ok = curl_url_get(u, CURLUPART_HOST, &text, 0) == CURLUE_OK;
+    if (ok && !ascii(text)) {
+        curl_free(TAKE_PTR(text));
+        ok = to_ascii(u) == 0 && curl_url_get(u, CURLUPART_HOST, &text, 0) == CURLUE_OK;
+    }
+    ok = ok && text[strspn(text, ".")];
     curl_free(text);
-    return code == CURLUE_OK && (plain || to_ascii(u) == 0)
-               ? 0
-               : refuse(url, "its host is no name that can be looked up", err);
+    return ok ? 0 : refuse(url, "its host is no name that can be looked up", err);
 }
 
-int request_url(const char *text, CURLU **out, struct pawl_err *err)
+int http_url_new(const char *url, struct http_url **out, struct pawl_err *err)
 {
-    CURLU *u = curl_url();
-    int rc = parse(u, text, err);
+    struct http_url *u = mem_zalloc(1, sizeof(*u));
+    u->curl = curl_url();
+    int rc = parse(u->curl, url, err);
     if (rc == 0)
-        rc = check_scheme(u, text, err);
+        rc = check_scheme(u, url, err);
     if (rc == 0)
-        rc = check_port(u, text, err);
+        rc = check_port(u->curl, url, err);
     if (rc == 0)
-        rc = check_host(u, text, err);
-    if (rc < 0) {
-        curl_url_cleanup(u);
-        return rc;
-    }
-    *out = u;
-    return 0;
+        rc = check_host(u->curl, url, err);
+    if (rc < 0)
+        http_url_free(u);
+    else
+        *out = u;
+    return rc;
+}
+
+void http_url_free(struct http_url *u)
+{
+    if (!u)
+        return;
+    curl_url_cleanup(u->curl);
+    free(u);
 }
 
 int http_url_check(const char *url, struct pawl_err *err)
 {
-    CURLU *u;
-    int rc = request_url(url, &u, err);
+    struct http_url *u;
+    int rc = http_url_new(url, &u, err);
     if (rc == 0)
-        curl_url_cleanup(u);
+        http_url_free(u);
     return rc;
 }
 
@@ -156,37 +172,38 @@ static void add_part(CURLU *u, CURLUPart part, unsigned flags, struct str *out)
     curl_free(text);
 }
 
-static void add_origin(CURLU *u, struct sv host, struct str *out)
+static void add_origin(const struct http_url *u, struct sv host, struct str *out)
 {
     AUTO_STR struct str port = STR_INIT(16);
     bool v6 = memchr(host.p, ':', host.n);
-    add_part(u, CURLUPART_SCHEME, 0, out);
-    str_adds(out, v6 ? "://[" : "://");
+    str_adds(out, u->https ? "https://" : "http://");
+    str_adds(out, v6 ? "[" : "");
     str_add(out, host);
     str_adds(out, v6 ? "]" : "");
-    add_part(u, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT, &port);
+    add_part(u->curl, CURLUPART_PORT, CURLU_NO_DEFAULT_PORT, &port);
     if (port.len)
         str_addf(out, ":%s", str_cstr(&port));
 }
 
-int http_url_host(const char *url, struct str *host, struct str *origin, struct pawl_err *err)
+void http_url_names(const struct http_url *u, struct str *host, struct str *origin)
 {
-    CURLU *u;
     AUTO_STR struct str raw = STR_INIT(URL_MAX_BYTES), name = STR_INIT(URL_MAX_BYTES);
-    int rc = request_url(url, &u, err);
+    add_part(u->curl, CURLUPART_HOST, 0, &raw);
+    add_host(&name, str_sv(&raw));
+    str_add(host, str_sv(&name));
+    if (origin)
+        add_origin(u, str_sv(&name), origin);
+}
+
+int http_url_host(const char *url, struct str *host, struct pawl_err *err)
+{
+    struct http_url *u;
+    int rc = http_url_new(url, &u, err);
     if (rc < 0)
         return rc;
-    add_part(u, CURLUPART_HOST, 0, &raw);
-    add_host(&name, str_sv(&raw));
-    if (!name.len) {
-        rc = refuse(url, "its host is no name that can be looked up", err);
-    } else {
-        str_add(host, str_sv(&name));
-        if (origin)
-            add_origin(u, str_sv(&name), origin);
-    }
-    curl_url_cleanup(u);
-    return rc;
+    http_url_names(u, host, NULL);
+    http_url_free(u);
+    return 0;
 }
 
 bool http_host_loopback(struct sv host)

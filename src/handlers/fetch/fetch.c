@@ -22,6 +22,7 @@ static struct fetch *take_fetch(struct fetch_handler *h)
 
 static void give_fetch(struct fetch_handler *h, struct fetch *f)
 {
+    hops_free(f);
     arena_reset(&f->arena);
     if (h->n_spare == SPARE_MAX || f->arena.left > SPARE_ROOM) {
         arena_done(&f->arena);
@@ -237,7 +238,7 @@ static int host_of(struct sv payload, struct str *host, struct pawl_err *err)
     struct arena a;
     arena_init(&a);
     int rc = fetch_payload_read(payload, &a, &p, err);
-    if (rc == 0 && http_url_host(p.url.p, host, NULL, err) < 0)
+    if (rc == 0 && http_url_host(p.url.p, host, err) < 0)
         rc = err_wrap(err, "payload: \"url\"");
     arena_done(&a);
     return rc;

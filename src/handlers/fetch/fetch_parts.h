@@ -108,7 +108,9 @@ struct body {
 
 /* A URL of the chain of redirects. */
 struct hop {
-    const char *url; /* in the arena, as all of these */
+    const char *url;         /* in the arena, as all of these but for */
+    struct http_url *parsed; /* which goes with the run */
+    struct hop *made_before; /* whether or not it was followed; NULL: the first */
     struct sv host, origin;
     const char *method;
     struct sv body;     /* p NULL: none */
@@ -134,6 +136,7 @@ struct fetch {
     struct sv peer; /* whom the verdict tells of */
     /* the hop */
     struct hop *hop;
+    struct hop *made; /* the last one, for hops_free() */
     int redirects;
     struct sv admitted, gate; /* the last host it was let in to; the gate it waits for */
     struct dur gate_wait;
@@ -162,6 +165,7 @@ void fetch_unchanged(struct fetch *f); /* a record of that, if the lake keeps so
 
 /* hop.c */
 struct hop *hop_new(struct fetch *f, const char *url, struct pawl_err *err);
+void hops_free(struct fetch *f); /* what is not in the arena */
 void hop_enter(struct fetch *f); /* f->hop; may end the run */
 /* robots.txt of the hop's origin is known. */
 void hop_robots_known(struct fetch *f, struct robots_entry *e);

@@ -17,14 +17,22 @@ struct hop *hop_new(struct fetch *f, const char *url, struct pawl_err *err)
 {
     AUTO_STR struct str host = STR_INIT(STR_LINE), origin = STR_INIT(STR_LINE);
     size_t n = strcspn(url, "#");
-    const char *text = arena_strndup(&f->arena, url, n);
-    if (http_url_host(text, &host, &origin, err) < 0)
-        return NULL;
     struct hop *h = arena_zalloc(&f->arena, 1, sizeof(*h));
-    h->url = text;
+    h->url = arena_strndup(&f->arena, url, n);
+    if (http_url_new(h->url, &h->parsed, err) < 0)
+        return NULL;
+    h->made_before = f->made;
+    f->made = h;
+    http_url_names(h->parsed, &host, &origin);
     h->host = sv_make(arena_strndup(&f->arena, str_cstr(&host), host.len), host.len);
     h->origin = sv_make(arena_strndup(&f->arena, str_cstr(&origin), origin.len), origin.len);
     return h;
+}
+
+void hops_free(struct fetch *f)
+{
+    for (struct hop *h = f->made; h; h = h->made_before)
+        http_url_free(h->parsed);
 }
 
 void hop_enter(struct fetch *f)
@@ -223,6 +231,7 @@ static void send_request(struct fetch *f)
         arena_alloc(&f->arena, (f->p.n_headers + 2) * sizeof(struct http_header));
     struct http_request req = {.method = f->hop->method,
                                .url = f->hop->url,
+                               .parsed = f->hop->parsed,
                                .headers = headers,
                                .n_headers = add_headers(f, headers),
                                .body = f->hop->body,

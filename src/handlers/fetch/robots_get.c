@@ -115,7 +115,7 @@ static void follow(struct robots_entry *e, struct sv target)
     AUTO_FREE char *url = mem_dup(target.p, target.n);
     struct pawl_err err = {0};
     url[strcspn(url, "#")] = '\0';
-    if (++e->redirects > REDIRECTS_MAX || http_url_host(url, &host, NULL, &err) < 0) {
+    if (++e->redirects > REDIRECTS_MAX || http_url_host(url, &host, &err) < 0) {
         robots_known(e, NULL, true);
         return;
     }

@@ -53,7 +53,7 @@ static void http_host(const struct handler *h, struct sv kind, struct sv payload
     (void)payload;
     int rc = target_of((const struct http_handler *)h, kind, &k, NULL);
     if (rc == 0)
-        rc = http_url_host(k->url, out, NULL, NULL);
+        rc = http_url_host(k->url, out, NULL);
     (void)rc; /* it was judged before */
 }
 
