@@ -15,10 +15,12 @@ started it, whatever ends that, and its folder is removed then. From Python:
         server.url, server.tcp_url, server.psql("SELECT 1"), server.kill9(), server.start()
 
 A store of a test's own is a schema of its own (fresh_schema()): it costs what pawl's own set-up of
-a schema costs, while a database from a template cost 60 ms and a checkpoint here. What is about whole
-databases takes fresh_url().
+a schema costs, while a database from a template cost 60 ms and a checkpoint here. But a schema costs more
+the more there are beside it, twice as much among 500: tools/run-tests lends every test program a database
+(lent_url()). What is about whole databases takes fresh_url().
 """
 import argparse
+import contextlib
 import ctypes
 import glob
 import os
@@ -306,6 +308,16 @@ class PgServer:
         name = "d_" + secrets.token_hex(6)
         self.psql(f"CREATE DATABASE {name}", database="postgres")
         return self.make_url(database=name)
+
+    @contextlib.contextmanager
+    def lent_url(self):
+        """The URL of a new database that is gone afterwards, with whoever is still connected."""
+        url = self.fresh_url()
+        try:
+            yield url
+        finally:
+            name = urllib.parse.urlsplit(url).path[1:]
+            self.psql(f"DROP DATABASE {name} WITH (FORCE)", database="postgres", check=False)
 
     def psql(self, sql, database="pawl", user="pawl", check=True):
         return psql(self.make_url(user=user, database=database), sql, check=check)
