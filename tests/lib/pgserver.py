@@ -39,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 LIMIT = 60  # seconds for a start or an end
 LONGEST_SOCKET = 90  # bytes of its folder; the kernel's limit is 107 with the name
 MEMORY = "/dev/shm"
-ROOMY = 4 << 30  # bytes: the server of a whole test run comes to hold more than one GiB
+ROOMY = 4 << 30  # bytes: a whole test run comes to hold half a GiB, servers and folders together
 SETTINGS = {
     "shared_buffers": "64MB", "max_connections": "200", "fsync": "off", "full_page_writes": "off",
     "synchronous_commit": "on", "autovacuum_naptime": "5s", "log_min_messages": "warning",
