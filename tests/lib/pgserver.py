@@ -16,7 +16,7 @@ started it, whatever ends that, and its folder is removed then. From Python:
 
 A store of a test's own is a schema of its own (fresh_schema()): it costs what pawl's own set-up of
 a schema costs, while a database from a template cost 60 ms and a checkpoint here. But a schema costs more
-the more there are beside it, twice as much among 500: tools/run-tests lends every test program a database
+the more there are beside it, twice as much among 600: tools/run-tests lends every test program a database
 (lent_url()). What is about whole databases takes fresh_url().
 """
 import argparse
