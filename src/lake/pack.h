@@ -81,6 +81,10 @@ PAWL_MUST_USE int check_unread(int rc, const struct pawl_err *e, enum lake_verdi
 PAWL_MUST_USE int pack_check(struct lake *l, const struct artifact *a, enum lake_verdict *out,
                              const char **why, struct pawl_err *err);
 
+/* What was written or checked leaves memory by so many bytes: each call costs as much as a record,
+ * and pages that have just come are still in the processors' own lists, which makes it dear. */
+enum { FORGET = 4 << 20 };
+
 /* ---- pack_write.c: the segment that is appended to ---- */
 
 /* Digests of what was written lately, with their places: one for each slot, the last wins. */
@@ -99,6 +103,7 @@ struct pack {
     int64_t end;     /* of what was put; */
     int64_t written; /* of it, in the file; the rest is in the buffer */
     int64_t synced;  /* of that, durable */
+    int64_t left;    /* of that, from where on it is still in memory */
     bool named;      /* its name is durable */
     bool failed;     /* a write did: the buffer's bytes are lost */
     char *buffer;

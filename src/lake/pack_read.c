@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-enum { OPEN_SEGMENTS = 16, PIECE = 64 << 10, FORGET = 4 << 20 };
+enum { OPEN_SEGMENTS = 16, PIECE = 64 << 10 };
 
 struct opened {
     char name[SEGMENT_NAME];
@@ -43,8 +43,7 @@ static void forget(const struct lake *l, struct opened *o)
     o->from = o->to = 0;
 }
 
-/* Whoever checks reads all of a lake, once: it should not push everything else out of memory. Some
- * records at a time, because each call costs as much as reading one. */
+/* Whoever checks reads all of a lake, once: it should not push everything else out of memory. */
 static void checked(const struct lake *l, struct opened *o, int64_t from, int64_t to)
 {
     if (o->to - o->from >= FORGET || from < o->from || from > o->to + FORGET)

@@ -25,8 +25,16 @@ static int fail(const struct pack *p, struct pawl_err *err, int errno_, const ch
                       p->name);
 }
 
+static void forget(struct pack *p)
+{
+    if (p->synced > p->left)
+        p->lake->disk->forget(p->fd, p->left, p->synced - p->left);
+    p->left = p->synced;
+}
+
 void pack_abandon(struct pack *p)
 {
+    forget(p);
     fd_closep(&p->fd);
     p->held = 0;
     p->failed = false;
@@ -143,7 +151,7 @@ static int create(struct pack *p, struct pawl_err *err)
     struct lake *l = p->lake;
     segment_name_new(p->name);
     segment_file(p->name, file);
-    p->end = p->written = p->synced = 0;
+    p->end = p->written = p->synced = p->left = 0;
     p->held = 0;
     p->named = p->failed = false;
     p->begun = clock_boot();
@@ -199,7 +207,7 @@ void pack_close(struct pack *p)
     segment_file(p->name, file);
     if (p->fd >= 0 && !p->synced)
         p->lake->disk->unlink(p->lake->segments, file);
-    fd_closep(&p->fd);
+    pack_abandon(p);
     gzip_out_free(p->gzip);
     sha256_done(&p->hash);
     str_done(&p->text);
@@ -237,7 +245,8 @@ int pack_sync(struct pack *p, struct pawl_err *err)
         pack_abandon(p);
         return rc;
     }
-    l->disk->forget(p->fd, p->synced, p->end - p->synced);
+    if (p->synced - p->left >= FORGET)
+        forget(p);
     p->named = true;
     p->synced = p->end;
     return 0;
