@@ -132,8 +132,11 @@ void dur_human(struct dur d, struct str *out)
         format_units(us - us % 1000000, 2, out);
 }
 
+/* n digits; years from 10000 on have more. */
 static char *put_digits(char *at, int v, int n, char after)
 {
+    for (int more = v; more >= 10000; more /= 10)
+        n++;
     for (int i = n - 1; i >= 0; i--, v /= 10)
         at[i] = (char)('0' + v % 10);
     at[n] = after;
@@ -144,7 +147,7 @@ static char *put_digits(char *at, int v, int n, char after)
 void wall_format(struct wall t, struct str *out)
 {
     time_t secs = (time_t)(t.us / 1000000);
-    char text[sizeof("YYYY-MM-DDThh:mm:ss.mmmZ")], *at = text;
+    char text[sizeof("YYYYYYYYYY-MM-DDThh:mm:ss.mmmZ")], *at = text;
     struct tm tm;
     gmtime_r(&secs, &tm);
     at = put_digits(at, tm.tm_year + 1900, 4, '-');

@@ -168,6 +168,12 @@ static void times_parse_back(void **state)
     AUTO_STR struct str s = STR_INIT(64);
     wall_format((struct wall){1767323045 * S + 678901}, &s);
     assert_str(&s, "2026-01-02T03:04:05.678Z");
+    str_clear(&s);
+    wall_format((struct wall){253402300800 * S}, &s);
+    assert_str(&s, "10000-01-01T00:00:00.000Z");
+    str_clear(&s);
+    wall_format((struct wall){INT64_MAX}, &s);
+    assert_str(&s, "294247-01-10T04:00:54.775Z");
 }
 
 /* "HH:MM" is the next such local time, also over midnight and a change to summer time. */
