@@ -143,7 +143,7 @@ static char *put_digits(char *at, int v, int n, char after)
     return at + n + 1;
 }
 
-/* By hand: a record of the lake has a date, and printf takes longer than all the rest of it. */
+/* By hand: every record of the lake has a date, and printf made it a third of its head's cost. */
 void wall_format(struct wall t, struct str *out)
 {
     time_t secs = (time_t)(t.us / 1000000);
